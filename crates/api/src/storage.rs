@@ -1,0 +1,258 @@
+//! `storage.sbomscanner.kubewarden.io`: what was found. Images, what is in them, what is wrong with
+//! that, and which workload has to be mended. Large, many and short-lived, so we serve them
+//! ourselves and spare etcd.
+
+use crate::{finding, image, scanner, validate};
+use muster_kind::schema::{Schema, any_object, list, object, string};
+use muster_kind::{Column, Kind};
+use serde_json::Value;
+
+/// The API group.
+pub const GROUP: &str = "storage.sbomscanner.kubewarden.io";
+/// The served version.
+pub const VERSION: &str = "v1alpha1";
+
+/// An SBOM of a large image is tens of megabytes.
+const LARGE: usize = 100 * 1024 * 1024;
+
+/// The kinds of this group.
+pub fn kinds() -> Vec<Kind> {
+    vec![
+        image(),
+        sbom(),
+        vulnerability_report(),
+        workload_scan_report(),
+    ]
+}
+
+fn kind(name: &str) -> Kind {
+    Kind::namespaced(GROUP, VERSION, name)
+        .category(crate::CATEGORY)
+        .category(scanner::CATEGORY)
+        .validated_by(validate::storage::image_metadata)
+}
+
+fn image() -> Kind {
+    let layer = object()
+        .describe("One layer of the image.")
+        .field(
+            "command",
+            string().describe("The build step that made the layer, in base64."),
+        )
+        .field(
+            "digest",
+            string().describe("Digest of the layer as the registry keeps it."),
+        )
+        .field(
+            "diffID",
+            string().describe("Digest of the layer once decompressed."),
+        );
+    let workload_report = object()
+        .describe("A workload's report that counts this image.")
+        .required("name", string().describe("Name of the WorkloadScanReport."))
+        .required(
+            "namespace",
+            string().describe("Namespace of the WorkloadScanReport."),
+        );
+    let status = object().describe("Where the image is used.").field(
+        "workloadScanReports",
+        list(workload_report)
+            .keyed_by(["namespace", "name"])
+            .describe("Reports of the workloads that run the image."),
+    );
+    let kind = kind("Image")
+        .short("img")
+        .describe("An image found in a registry.")
+        .schema(
+            object()
+                .field("imageMetadata", image::metadata())
+                .field(
+                    "layers",
+                    list(layer).describe("Layers of the image, lowest first."),
+                )
+                .field("status", status),
+        );
+    image::about_an_image(kind)
+        .column(Column::string("Digest", ".imageMetadata.digest").wide())
+        .column(Column::age())
+}
+
+fn sbom() -> Kind {
+    let kind = kind("SBOM").describe("What an image consists of.").schema(
+        object().field("imageMetadata", image::metadata()).field(
+            "spdx",
+            any_object().describe("The bill of materials, SPDX 2.3 in JSON."),
+        ),
+    );
+    image::about_an_image(kind)
+        .opaque(".spdx")
+        .size_limit(LARGE)
+        .column(Column::age())
+}
+
+fn vulnerability_report() -> Kind {
+    let kind = kind("VulnerabilityReport")
+        .short("vr")
+        .describe("What is wrong with an image.")
+        .schema(
+            object()
+                .field("imageMetadata", image::metadata())
+                .field("report", finding::report()),
+        );
+    finding::severity_columns(image::about_an_image(kind), ".report.summary")
+        .column(Column::date("Scanned", ".report.scannedAt").wide())
+        .opaque(".report.results")
+        .size_limit(LARGE)
+        .column(Column::age())
+}
+
+fn workload_scan_report() -> Kind {
+    let kind = Kind::namespaced(GROUP, VERSION, "WorkloadScanReport")
+        .short("wsr")
+        .category(crate::CATEGORY)
+        .category(scanner::CATEGORY)
+        .describe("What is wrong with the images of a workload. Only `spec` is ever stored.")
+        .schema(
+            object()
+                .required("spec", workload_spec())
+                .field("status", workload_status())
+                .field(
+                    "summary",
+                    finding::summary("Findings of all containers by severity."),
+                )
+                .field("containers", workload_containers()),
+        )
+        .column(Column::computed("Kind", "string", |report| {
+            owner(report, "kind")
+        }))
+        .column(Column::computed("Workload", "string", |report| {
+            owner(report, "name")
+        }))
+        .column(Column::computed("Containers", "integer", containers));
+    finding::severity_columns(kind, ".summary").column(Column::age())
+}
+
+fn owner(report: &Value, field: &str) -> Value {
+    let path = format!("/metadata/ownerReferences/0/{field}");
+    report.pointer(&path).cloned().unwrap_or_default()
+}
+
+fn containers(report: &Value) -> Value {
+    report
+        .pointer("/spec/containers")
+        .and_then(Value::as_array)
+        .map_or(0, Vec::len)
+        .into()
+}
+
+/// While a workload changes its image, its old and its new pods run side by side and a container
+/// stands here once for each image. That is why these lists are not keyed by the container's name.
+fn workload_spec() -> Schema {
+    let reference = object()
+        .describe("Which image the container runs.")
+        .required(
+            "registry",
+            string()
+                .length(1, 253)
+                .describe("Name of the Registry object."),
+        )
+        .required(
+            "namespace",
+            string()
+                .length(1, 63)
+                .describe("Namespace of the Registry object."),
+        )
+        .required(
+            "repository",
+            string()
+                .length(1, 255)
+                .describe("Repository, without the host."),
+        )
+        .field("tag", string().describe("Tag that the pod asked for."))
+        .field(
+            "digest",
+            string().describe("Digest that really runs, or that the pod asked for."),
+        );
+    let container = object()
+        .describe("A container of the workload.")
+        .required("name", container_name())
+        .required("imageRef", reference);
+    object()
+        .describe("The workload's containers and their images.")
+        .required(
+            "containers",
+            list(container).describe("Containers, init containers among them."),
+        )
+}
+
+fn container_name() -> Schema {
+    string()
+        .length(1, 253)
+        .describe("Name of the container in the pod.")
+}
+
+fn workload_status() -> Schema {
+    let container = object()
+        .describe("How far one container's image is scanned.")
+        .required("name", container_name())
+        .required(
+            "scanStatus",
+            string()
+                .one_of(["WaitingForScan", "ScanInProgress", "ScanComplete"])
+                .describe("No image known yet, some platforms missing, or all there."),
+        )
+        .field(
+            "message",
+            string().describe("Why the image cannot be scanned, if it cannot."),
+        );
+    object()
+        .describe("How far the workload is scanned; computed when read.")
+        .field(
+            "containerStatuses",
+            list(container).describe("One entry for each container of the spec."),
+        )
+}
+
+fn workload_containers() -> Schema {
+    let report = object()
+        .describe("The findings of one platform of the image.")
+        .field(
+            "name",
+            string().describe("Name of the VulnerabilityReport."),
+        )
+        .field(
+            "namespace",
+            string().describe("Namespace of the VulnerabilityReport."),
+        )
+        .field("imageMetadata", image::metadata())
+        .field("report", finding::report());
+    let container = object()
+        .describe("The findings of one container.")
+        .required("name", container_name())
+        .field(
+            "vulnerabilityReports",
+            list(report).describe("Findings by platform."),
+        );
+    list(container).describe("Findings of each container of the spec; computed when read.")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn a_workload_report_is_shown_with_its_owner_and_the_number_of_containers() {
+        let report = json!({
+            "metadata": {"ownerReferences": [{"kind": "Deployment", "name": "nginx"}]},
+            "spec": {"containers": [{"name": "a"}, {"name": "b"}]},
+        });
+        assert_eq!(owner(&report, "kind"), "Deployment");
+        assert_eq!(owner(&report, "name"), "nginx");
+        assert_eq!(containers(&report), 2);
+        assert_eq!(
+            (owner(&json!({}), "kind"), containers(&json!({}))),
+            (Value::Null, json!(0))
+        );
+    }
+}

@@ -1,0 +1,168 @@
+//! Request bodies: read up to a limit, decompress, and decode to a tree, whichever of JSON, YAML
+//! and protobuf they come in. The limit counts decompressed bytes, so that a small body cannot
+//! become a large one.
+
+use crate::query::FieldValidation;
+use bytes::{Bytes, BytesMut};
+use http::{HeaderMap, header};
+use http_body_util::BodyExt;
+use muster_kind::parse::{self, Parsed};
+use muster_kind::{Kind, Object, Status};
+use serde_json::Value;
+use std::io::Read;
+
+/// The body of a request, whoever sends it.
+pub type RequestBody =
+    http_body_util::combinators::UnsyncBoxBody<Bytes, Box<dyn std::error::Error + Send + Sync>>;
+
+/// Decodes the protobuf form of a built-in kind.
+pub type ProtobufDecoder = fn(&[u8]) -> Result<Value, String>;
+
+/// Reads a whole body of at most `limit` bytes.
+pub async fn read(body: RequestBody, headers: &HeaderMap, limit: usize) -> Result<Bytes, Status> {
+    let too_large = || Status::too_large(format!("Request entity too large: limit is {limit}"));
+    let declared = headers
+        .get(header::CONTENT_LENGTH)
+        .and_then(|v| v.to_str().ok())
+        .and_then(|v| v.parse::<usize>().ok());
+    if declared.is_some_and(|length| length > limit) {
+        return Err(too_large());
+    }
+    let mut body = body;
+    let mut bytes = BytesMut::with_capacity(declared.unwrap_or(4096).min(limit));
+    while let Some(frame) = body.frame().await {
+        let frame = frame
+            .map_err(|error| Status::bad_request(format!("reading the request body: {error}")))?;
+        if let Ok(data) = frame.into_data() {
+            if bytes.len() + data.len() > limit {
+                return Err(too_large());
+            }
+            bytes.extend_from_slice(&data);
+        }
+    }
+    if headers
+        .get(header::CONTENT_ENCODING)
+        .is_some_and(|v| v == "gzip")
+    {
+        let mut plain = Vec::new();
+        let mut reader = flate2::read::MultiGzDecoder::new(&bytes[..]).take(limit as u64 + 1);
+        reader
+            .read_to_end(&mut plain)
+            .map_err(|error| Status::bad_request(format!("reading the gzip body: {error}")))?;
+        if plain.len() > limit {
+            return Err(too_large());
+        }
+        return Ok(plain.into());
+    }
+    Ok(bytes.freeze())
+}
+
+/// The encodings bodies come in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Encoding {
+    /// JSON.
+    Json,
+    /// YAML.
+    Yaml,
+    /// Kubernetes' protobuf.
+    Protobuf,
+}
+
+/// The media type of a request without its parameters.
+pub fn media_type(headers: &HeaderMap) -> String {
+    headers
+        .get(header::CONTENT_TYPE)
+        .and_then(|value| value.to_str().ok())
+        .and_then(|value| value.split(';').next())
+        .map(|value| value.trim().to_ascii_lowercase())
+        .unwrap_or_default()
+}
+
+/// The encoding a request's body is in.
+pub fn encoding(headers: &HeaderMap, builtin: bool) -> Result<Encoding, Status> {
+    match media_type(headers).as_str() {
+        "" | "application/json" | "*/*" => Ok(Encoding::Json),
+        "application/yaml" => Ok(Encoding::Yaml),
+        "application/vnd.kubernetes.protobuf" if builtin => Ok(Encoding::Protobuf),
+        _ => {
+            let accepted = if builtin {
+                "application/json, application/yaml, application/vnd.kubernetes.protobuf"
+            } else {
+                "application/json, application/yaml"
+            };
+            Err(Status::unsupported_media_type(format!(
+                "the body of the request was in an unknown format - accepted media types include: {accepted}"
+            )))
+        }
+    }
+}
+
+/// Decodes a body to an object of a kind, with the paths of keys that stood twice.
+pub fn decode(
+    bytes: &[u8],
+    encoding: Encoding,
+    kind: &Kind,
+    protobuf: ProtobufDecoder,
+) -> Result<Parsed, Status> {
+    match encoding {
+        Encoding::Json => parse::parse(bytes, &kind.opaque).map_err(|error| json_error(&error)),
+        Encoding::Yaml => {
+            let tree = yaml(bytes)?;
+            Ok(Parsed {
+                object: Object::seal(tree, kind),
+                duplicates: Vec::new(),
+            })
+        }
+        Encoding::Protobuf => {
+            let tree = protobuf(bytes).map_err(Status::bad_request)?;
+            Ok(Parsed {
+                object: Object::seal(tree, kind),
+                duplicates: Vec::new(),
+            })
+        }
+    }
+}
+
+/// Reads YAML; every JSON document is one.
+pub fn yaml(bytes: &[u8]) -> Result<Value, Status> {
+    if let Ok(parsed) = parse::parse(bytes, &[]) {
+        return Ok(parsed.object.tree);
+    }
+    let text = std::str::from_utf8(bytes)
+        .map_err(|error| Status::bad_request(format!("the body is not UTF-8: {error}")))?;
+    serde_saphyr::from_str(text)
+        .map_err(|error| Status::bad_request(format!("error converting YAML to JSON: {error}")))
+}
+
+/// What a JSON body that cannot be read is answered with.
+pub fn json_error(error: &serde_json::Error) -> Status {
+    Status::bad_request(format!(
+        "couldn't get version/kind; json parse error: {error}"
+    ))
+}
+
+/// Turns unknown and duplicate fields into warnings or an error.
+pub fn judge(
+    validation: FieldValidation,
+    duplicates: &[String],
+    unknown: &[String],
+) -> Result<Vec<String>, Status> {
+    let lines: Vec<String> = unknown
+        .iter()
+        .map(|path| format!("unknown field {path:?}"))
+        .chain(
+            duplicates
+                .iter()
+                .map(|path| format!("duplicate field {path:?}")),
+        )
+        .collect();
+    match validation {
+        _ if lines.is_empty() => Ok(Vec::new()),
+        FieldValidation::Ignore => Ok(Vec::new()),
+        FieldValidation::Warn => Ok(lines),
+        FieldValidation::Strict => Err(Status::bad_request(format!(
+            "strict decoding error: {}",
+            lines.join(", ")
+        ))),
+    }
+}

@@ -1,0 +1,105 @@
+//! Creating: a body becomes an object with a name, a UID and a first revision.
+
+use crate::metadata;
+use crate::request::Verb;
+use crate::store::StoreError;
+use crate::write::{Writer, Written};
+use muster_kind::object::{meta, metadata_mut};
+use muster_kind::{Object, Status};
+use serde_json::{Value, json};
+
+/// How many generated names are tried before the client is asked to try again.
+const NAME_TRIES: usize = 8;
+
+impl Writer<'_> {
+    /// Makes a new object.
+    pub(crate) async fn create(&mut self, mut object: Object) -> Result<Written, Status> {
+        self.check_place(&object.tree)?;
+        let sent = meta(&object.tree, "resourceVersion");
+        if !matches!(sent, "" | "0") {
+            return Err(Status::bad_request(
+                "resourceVersion should not be set on objects to be created",
+            ));
+        }
+        let target = self.target;
+        let kind = &target.served.kind;
+        if kind.status
+            && let Some(root) = object.tree.as_object_mut()
+        {
+            root.remove("status");
+        }
+        metadata::prepare_create(&mut object.tree, kind, &target.key.namespace, &self.now);
+        self.admit(Verb::Create, Some(&mut object), None).await?;
+        let prefix = meta(&object.tree, "generateName").to_owned();
+        let generated = !prefix.is_empty() && meta(&object.tree, "name").is_empty();
+        for attempt in 1.. {
+            let mut object = object.clone();
+            if generated {
+                let name = metadata::generate_name(&prefix);
+                metadata_mut(&mut object.tree).insert("name".into(), json!(name));
+            }
+            self.validate(&mut object, None)?;
+            self.own(None, &mut object);
+            let name = meta(&object.tree, "name").to_owned();
+            match self.place(object).await {
+                Err(StoreError::Exists) if generated && attempt < NAME_TRIES => {}
+                Err(StoreError::Exists) if generated => {
+                    let mut status = Status::already_exists(target.about(), &name);
+                    status.message = format!(
+                        "{}, the server was not able to generate a unique name for the object",
+                        status.message
+                    );
+                    return Err(status);
+                }
+                Err(StoreError::Exists) => {
+                    return Err(Status::already_exists(target.about(), &name));
+                }
+                Err(error) => return Err(target.failure(error)),
+                Ok(written) => return Ok(written),
+            }
+        }
+        unreachable!("invariant: the last attempt returns")
+    }
+
+    /// A dry run must still say that a name is taken.
+    async fn place(&self, object: Object) -> Result<Written, StoreError> {
+        if self.options.dry_run {
+            let key = crate::store::Key {
+                name: meta(&object.tree, "name").into(),
+                ..self.target.key.clone()
+            };
+            if self
+                .server
+                .store
+                .get(&self.target.served.resource, &key)
+                .await?
+                .is_some()
+            {
+                return Err(StoreError::Exists);
+            }
+        }
+        self.store(object, None).await
+    }
+
+    /// The body must not name another place than the path does.
+    pub(crate) fn check_place(&self, tree: &Value) -> Result<(), Status> {
+        let namespace = meta(tree, "namespace");
+        let key = &self.target.key;
+        if !namespace.is_empty() && namespace != key.namespace {
+            let message = if self.target.served.kind.is_namespaced() {
+                "the namespace of the provided object does not match the namespace sent on the request"
+            } else {
+                "namespace should not be set on cluster-scoped objects"
+            };
+            return Err(Status::bad_request(message));
+        }
+        let name = meta(tree, "name");
+        if !key.name.is_empty() && !name.is_empty() && name != key.name {
+            return Err(Status::bad_request(format!(
+                "the name of the object ({name}) does not match the name on the URL ({})",
+                key.name
+            )));
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,335 @@
+//! The newest events of a resource, in memory, for all its watchers. One task follows the log and
+//! keeps a ring; a watcher is a cursor that reads the ring, or the log where the ring no longer
+//! reaches. A slow watcher therefore slows nobody, and misses nothing until the log itself is
+//! compacted. What many watchers show alike is rendered once.
+
+use crate::catalog::Served;
+use crate::render::{self, Form};
+use crate::store::{Event, EventType, Store, StoreError};
+use bytes::{BufMut, Bytes, BytesMut};
+use muster_kind::selector::{FieldSelector, LabelSelector};
+use muster_kind::{Body, Status};
+use serde_json::Value;
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
+use std::time::Duration;
+use tokio::sync::watch;
+
+/// The ring keeps at most so many events and bytes.
+const RING_EVENTS: usize = 4096;
+const RING_BYTES: usize = 4 * 1024 * 1024;
+/// How many events are read from the log at once.
+const BATCH: usize = 500;
+/// The log is looked at this often even if no hint comes.
+const POLL: Duration = Duration::from_secs(5);
+
+/// What selectors look at.
+struct Facts {
+    labels: BTreeMap<String, String>,
+    fields: BTreeMap<String, String>,
+}
+
+/// One event with what watchers derive from it, each thing once.
+pub(crate) struct Seen {
+    pub(crate) event: Event,
+    after: OnceLock<Facts>,
+    before: OnceLock<Option<Facts>>,
+    rendered: Mutex<Vec<((EventType, Form), Bytes)>>,
+}
+
+/// Which events a watcher wants.
+pub(crate) struct Filter {
+    pub(crate) namespace: Option<String>,
+    pub(crate) labels: LabelSelector,
+    pub(crate) fields: FieldSelector,
+}
+
+impl Filter {
+    fn matches(&self, served: &Served, event: &Event, facts: &Facts) -> bool {
+        self.labels.matches(&facts.labels)
+            && self.fields.matches(|field| match field {
+                "metadata.name" => Some(event.key.name.as_str()),
+                "metadata.namespace" => Some(event.key.namespace.as_str()),
+                field => facts.fields.get(field).map(String::as_str),
+            })
+            && (served.kind.is_namespaced() || self.namespace.is_none())
+    }
+
+    fn is_plain(&self) -> bool {
+        self.labels.is_empty() && self.fields.is_empty()
+    }
+}
+
+impl Seen {
+    fn new(event: Event) -> Self {
+        Seen {
+            event,
+            after: OnceLock::new(),
+            before: OnceLock::new(),
+            rendered: Mutex::new(Vec::new()),
+        }
+    }
+
+    /// What the event is to a watcher: entering its selection is an addition, leaving it a
+    /// deletion, judged on the state before and after.
+    pub(crate) fn for_watcher(&self, served: &Served, filter: &Filter) -> Option<EventType> {
+        let event = &self.event;
+        if filter
+            .namespace
+            .as_ref()
+            .is_some_and(|namespace| *namespace != event.key.namespace)
+        {
+            return None;
+        }
+        if filter.is_plain() {
+            return Some(event.event);
+        }
+        let after = self.after.get_or_init(|| facts(served, &event.body));
+        let before = self
+            .before
+            .get_or_init(|| event.before.as_ref().map(|b| facts(served, b)));
+        let is = event.event != EventType::Deleted && filter.matches(served, event, after);
+        let was = before
+            .as_ref()
+            .is_some_and(|before| filter.matches(served, event, before));
+        match (was, is) {
+            (false, true) => Some(EventType::Added),
+            (true, true) => Some(EventType::Modified),
+            (true, false) => Some(EventType::Deleted),
+            (false, false) => None,
+        }
+    }
+
+    /// The line a watcher gets.
+    pub(crate) async fn line(
+        &self,
+        store: &dyn Store,
+        served: &Served,
+        form: Form,
+        shown: EventType,
+        with_columns: bool,
+    ) -> Result<Bytes, Status> {
+        if !with_columns && let Some(bytes) = self.rendered(shown, form) {
+            return Ok(bytes);
+        }
+        // Whoever leaves a selection is shown as it was, at the revision at which it left.
+        let body = match (&self.event.before, shown) {
+            (Some(before), EventType::Deleted) if self.event.event != EventType::Deleted => before,
+            _ => &self.event.body,
+        };
+        let line = line(
+            store,
+            served,
+            form,
+            shown,
+            self.event.revision,
+            body,
+            with_columns,
+        )
+        .await?;
+        if !with_columns {
+            let mut rendered = self.rendered.lock().unwrap_or_else(PoisonError::into_inner);
+            rendered.push(((shown, form), line.clone()));
+        }
+        Ok(line)
+    }
+
+    fn rendered(&self, shown: EventType, form: Form) -> Option<Bytes> {
+        let rendered = self.rendered.lock().unwrap_or_else(PoisonError::into_inner);
+        rendered
+            .iter()
+            .find(|(key, _)| *key == (shown, form))
+            .map(|(_, bytes)| bytes.clone())
+    }
+
+    fn size(&self) -> usize {
+        let before = self.event.before.as_ref().map_or(0, |body| body.text.len());
+        self.event.body.text.len() + before + 256
+    }
+}
+
+fn facts(served: &Served, body: &Body) -> Facts {
+    let tree: Value = body.tree(0);
+    let index = crate::write::index(&tree, served);
+    Facts {
+        labels: index.labels,
+        fields: index.fields,
+    }
+}
+
+/// A line of a watch: the type and the object.
+pub(crate) async fn line(
+    store: &dyn Store,
+    served: &Served,
+    form: Form,
+    shown: EventType,
+    revision: u64,
+    body: &Body,
+    with_columns: bool,
+) -> Result<Bytes, Status> {
+    let name = match shown {
+        EventType::Added => "ADDED",
+        EventType::Modified => "MODIFIED",
+        EventType::Deleted => "DELETED",
+    };
+    let mut out = BytesMut::with_capacity(body.text.len() + 64);
+    out.put_slice(format!("{{\"type\":\"{name}\",\"object\":").as_bytes());
+    render::object(store, served, form, revision, body, with_columns, &mut out).await?;
+    out.put_slice(b"}\n");
+    Ok(out.freeze())
+}
+
+/// The newest events of one resource.
+pub(crate) struct Hub {
+    ring: RwLock<Ring>,
+    head: watch::Sender<u64>,
+}
+
+struct Ring {
+    events: VecDeque<Arc<Seen>>,
+    /// The ring holds everything behind this revision.
+    floor: u64,
+    bytes: usize,
+}
+
+impl Hub {
+    fn new(revision: u64) -> Self {
+        Hub {
+            ring: RwLock::new(Ring {
+                events: VecDeque::new(),
+                floor: revision,
+                bytes: 0,
+            }),
+            head: watch::Sender::new(revision),
+        }
+    }
+
+    /// The newest revision seen, as it changes.
+    pub(crate) fn head(&self) -> watch::Receiver<u64> {
+        self.head.subscribe()
+    }
+
+    /// Some events behind a revision: from the ring, or from the log.
+    pub(crate) async fn after(
+        &self,
+        store: &dyn Store,
+        served: &Served,
+        revision: u64,
+    ) -> Result<Vec<Arc<Seen>>, StoreError> {
+        if let Some(events) = self.from_ring(revision) {
+            return Ok(events);
+        }
+        let events = store.events(&served.resource, revision, BATCH).await?;
+        Ok(events
+            .into_iter()
+            .map(|event| Arc::new(Seen::new(event)))
+            .collect())
+    }
+
+    fn from_ring(&self, revision: u64) -> Option<Vec<Arc<Seen>>> {
+        let ring = self.ring.read().unwrap_or_else(PoisonError::into_inner);
+        if revision < ring.floor {
+            return None;
+        }
+        let start = ring
+            .events
+            .partition_point(|seen| seen.event.revision <= revision);
+        Some(
+            ring.events
+                .iter()
+                .skip(start)
+                .take(BATCH)
+                .cloned()
+                .collect(),
+        )
+    }
+
+    fn push(&self, events: Vec<Event>) {
+        let Some(newest) = events.last().map(|event| event.revision) else {
+            return;
+        };
+        let mut ring = self.ring.write().unwrap_or_else(PoisonError::into_inner);
+        for event in events {
+            let seen = Arc::new(Seen::new(event));
+            ring.bytes += seen.size();
+            ring.events.push_back(seen);
+        }
+        while ring.events.len() > RING_EVENTS || ring.bytes > RING_BYTES {
+            let Some(oldest) = ring.events.pop_front() else {
+                break;
+            };
+            ring.bytes -= oldest.size().min(ring.bytes);
+            ring.floor = oldest.event.revision;
+        }
+        drop(ring);
+        self.head.send_replace(newest);
+    }
+
+    /// Forgets the ring, so that watchers go back to the log.
+    fn reset(&self, revision: u64) {
+        let mut ring = self.ring.write().unwrap_or_else(PoisonError::into_inner);
+        *ring = Ring {
+            events: VecDeque::new(),
+            floor: revision,
+            bytes: 0,
+        };
+        drop(ring);
+        self.head.send_replace(revision);
+    }
+}
+
+/// The hubs of all resources; one is started when its first watcher comes.
+#[derive(Default)]
+pub(crate) struct Hubs {
+    hubs: tokio::sync::Mutex<BTreeMap<String, Arc<Hub>>>,
+}
+
+impl Hubs {
+    /// The hub of a resource.
+    pub(crate) async fn get(
+        &self,
+        server: &Arc<crate::server::Server>,
+        served: &Arc<Served>,
+    ) -> Result<Arc<Hub>, StoreError> {
+        let mut hubs = self.hubs.lock().await;
+        if let Some(hub) = hubs.get(&*served.resource) {
+            return Ok(hub.clone());
+        }
+        let mut hint = server.store.hint(&served.resource);
+        let hub = Arc::new(Hub::new(server.store.revision(&served.resource).await?));
+        hubs.insert(served.resource.to_string(), hub.clone());
+        let (store, resource, stop) = (
+            server.store.clone(),
+            served.resource.clone(),
+            server.stop.clone(),
+        );
+        let tail = hub.clone();
+        server.tasks.spawn(async move {
+            loop {
+                follow(&tail, &*store, &resource).await;
+                tokio::select! {
+                    () = stop.cancelled() => return,
+                    changed = hint.changed() => if changed.is_err() { return },
+                    () = tokio::time::sleep(POLL) => {}
+                }
+            }
+        });
+        Ok(hub)
+    }
+}
+
+/// Reads the log up to its end.
+async fn follow(hub: &Hub, store: &dyn Store, resource: &crate::store::Resource) {
+    loop {
+        let head = *hub.head.borrow();
+        match store.events(resource, head, BATCH).await {
+            Ok(events) if events.is_empty() => return,
+            Ok(events) => hub.push(events),
+            Err(StoreError::Compacted { compacted, .. }) => hub.reset(compacted),
+            Err(error) => {
+                tracing::warn!(%resource, %error, "following the log");
+                return;
+            }
+        }
+    }
+}

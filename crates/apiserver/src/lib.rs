@@ -1,0 +1,41 @@
+//! The Kubernetes API contract over HTTP: discovery, OpenAPI, reading and writing objects, patches,
+//! server-side apply, lists, watches and tables, for whatever kinds it is given. It knows none of
+//! them by itself, keeps nothing (a [`store::Store`] does) and decides no rights (an
+//! [`identity::Authorizer`] does). Start reading at [`Server`]: a request goes through
+//! `server` → `resource` → one of `list`, `watch`, `create`, `update`, `patch`, `delete`; all
+//! writes share the steps in `write`.
+
+pub mod admission;
+pub mod body;
+pub mod identity;
+pub mod listen;
+pub mod negotiate;
+pub mod query;
+pub mod request;
+pub mod respond;
+pub mod store;
+pub mod token;
+
+mod catalog;
+mod create;
+mod delete;
+mod discovery;
+mod fixed;
+mod garbage;
+mod hub;
+mod list;
+mod metadata;
+mod metrics;
+mod namespaces;
+mod openapi;
+mod patch;
+mod render;
+mod resource;
+mod reviews;
+mod server;
+mod update;
+mod upkeep;
+mod watch;
+mod write;
+
+pub use server::{Parts, Server};

@@ -1,0 +1,72 @@
+//! What the server counts, in the OpenMetrics form.
+
+use prometheus_client::encoding::EncodeLabelSet;
+use prometheus_client::encoding::text::encode;
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
+use prometheus_client::registry::Registry;
+
+/// What a request is counted under.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub(crate) struct RequestLabels {
+    pub(crate) verb: String,
+    pub(crate) group: String,
+    pub(crate) resource: String,
+    pub(crate) code: u16,
+}
+
+/// What a duration is measured under.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub(crate) struct VerbLabels {
+    pub(crate) verb: String,
+}
+
+/// The server's counters.
+pub(crate) struct Metrics {
+    registry: Registry,
+    pub(crate) requests: Family<RequestLabels, Counter>,
+    pub(crate) seconds: Family<VerbLabels, Histogram, fn() -> Histogram>,
+    pub(crate) watchers: Gauge,
+    pub(crate) in_flight: Gauge,
+}
+
+impl Default for Metrics {
+    fn default() -> Self {
+        let mut registry = Registry::default();
+        let requests = Family::default();
+        let seconds: Family<VerbLabels, Histogram, fn() -> Histogram> =
+            Family::new_with_constructor(|| Histogram::new(exponential_buckets(0.0005, 2.0, 16)));
+        let (watchers, in_flight) = (Gauge::default(), Gauge::default());
+        registry.register("apiserver_requests", "Requests answered", requests.clone());
+        registry.register(
+            "apiserver_request_seconds",
+            "Time to answer",
+            seconds.clone(),
+        );
+        registry.register("apiserver_watchers", "Open watches", watchers.clone());
+        registry.register(
+            "apiserver_requests_in_flight",
+            "Requests under way",
+            in_flight.clone(),
+        );
+        Metrics {
+            registry,
+            requests,
+            seconds,
+            watchers,
+            in_flight,
+        }
+    }
+}
+
+impl Metrics {
+    /// All counters as text.
+    pub(crate) fn text(&self) -> String {
+        let mut text = String::new();
+        // Writing into a string has no way to fail.
+        let _ = encode(&mut text, &self.registry);
+        text
+    }
+}

@@ -1,0 +1,222 @@
+//! Objects as clients see them: in the version they asked for, whole, as rows of a table, or
+//! metadata only. Rendering never parses what it shows whole.
+
+use crate::catalog::Served;
+use crate::negotiate::View;
+use crate::store::{Store, Stored};
+use crate::write::store_failure;
+use bytes::{BufMut, Bytes, BytesMut};
+use muster_kind::object::metadata;
+use muster_kind::{Body, Digest, Status};
+use serde_json::{Value, json};
+use std::collections::HashMap;
+
+/// What a table row carries of its object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Include {
+    /// Metadata.
+    Metadata,
+    /// The whole object.
+    Object,
+    /// Nothing.
+    None,
+}
+
+/// How a client wants to see objects of a kind.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Form {
+    /// The form of the answer.
+    pub view: View,
+    /// What rows carry.
+    pub include: Include,
+    /// The version, as an index into the kind's versions.
+    pub version: usize,
+}
+
+impl Form {
+    fn api_version(&self, served: &Served) -> String {
+        served.kind.api_version(&served.kind.versions[self.version])
+    }
+
+    /// The content type of the answer.
+    pub fn content_type(&self) -> &'static str {
+        "application/json"
+    }
+}
+
+/// The bytes of the opaque fields of a body.
+pub(crate) async fn blobs(
+    store: &dyn Store,
+    body: &Body,
+) -> Result<HashMap<Digest, Bytes>, Status> {
+    let mut found = HashMap::new();
+    for (_, digest) in &body.blobs {
+        if !found.contains_key(digest) {
+            let bytes = store
+                .blob(digest)
+                .await
+                .map_err(store_failure)?
+                .ok_or_else(|| {
+                    Status::internal(format!("the bytes of {digest} are missing from the store"))
+                })?;
+            found.insert(*digest, bytes);
+        }
+    }
+    Ok(found)
+}
+
+/// Writes an object whole. Stored bodies name the first version; another one is put in its place.
+pub(crate) fn whole(
+    served: &Served,
+    form: Form,
+    revision: u64,
+    body: &Body,
+    blobs: &HashMap<Digest, Bytes>,
+    out: &mut BytesMut,
+) {
+    let blob = |digest: &Digest| blobs.get(digest).cloned().unwrap_or_else(|| "null".into());
+    if form.version == 0 {
+        return body.render(revision, out, blob);
+    }
+    let stored = format!(
+        "{{\"apiVersion\":\"{}\"",
+        served.kind.api_version(&served.kind.versions[0])
+    );
+    let mut text = BytesMut::new();
+    body.render(revision, &mut text, blob);
+    match text.strip_prefix(stored.as_bytes()) {
+        Some(rest) => {
+            out.put_slice(format!("{{\"apiVersion\":\"{}\"", form.api_version(served)).as_bytes());
+            out.put_slice(rest);
+        }
+        None => out.put_slice(&text),
+    }
+}
+
+/// Metadata only.
+pub(crate) fn partial(tree: &Value) -> Value {
+    json!({
+        "apiVersion": "meta.k8s.io/v1", "kind": "PartialObjectMetadata",
+        "metadata": metadata(tree).cloned().unwrap_or_default(),
+    })
+}
+
+/// The columns of a kind's table.
+pub(crate) fn columns(served: &Served) -> Value {
+    let name = json!({
+        "name": "Name", "type": "string", "format": "name",
+        "description": "The object's name.", "priority": 0,
+    });
+    let mut columns = if named(served) {
+        Vec::new()
+    } else {
+        vec![name]
+    };
+    columns.extend(served.kind.columns.iter().map(|column| {
+        let description = if column.description.is_empty() {
+            match &column.cell {
+                muster_kind::Cell::Path(path) => {
+                    format!("Custom resource definition column (in JSONPath format): {path}")
+                }
+                muster_kind::Cell::Computed(_) => String::new(),
+            }
+        } else {
+            column.description.clone()
+        };
+        json!({
+            "name": column.name, "type": column.of, "format": column.format,
+            "description": description, "priority": column.priority,
+        })
+    }));
+    Value::Array(columns)
+}
+
+/// Events show their name last, if at all; every other table starts with it.
+fn named(served: &Served) -> bool {
+    served
+        .kind
+        .columns
+        .iter()
+        .any(|column| column.name == "Name")
+}
+
+/// One row of a kind's table.
+pub(crate) fn row(served: &Served, include: Include, tree: &Value) -> Value {
+    let name = json!(muster_kind::object::meta(tree, "name"));
+    let mut cells = if named(served) {
+        Vec::new()
+    } else {
+        vec![name]
+    };
+    cells.extend(served.kind.columns.iter().map(|column| column.value(tree)));
+    let mut row = json!({"cells": cells});
+    match include {
+        Include::Metadata => row["object"] = partial(tree),
+        Include::Object => row["object"] = tree.clone(),
+        Include::None => {}
+    }
+    row
+}
+
+/// A table around rows.
+pub(crate) fn table(version: &str, columns: Value, rows: Vec<Value>, list: Value) -> Value {
+    json!({
+        "kind": "Table", "apiVersion": format!("meta.k8s.io/{version}"),
+        "metadata": list, "columnDefinitions": columns, "rows": rows,
+    })
+}
+
+/// One object in the form asked for.
+pub(crate) async fn one(
+    store: &dyn Store,
+    served: &Served,
+    form: Form,
+    stored: &Stored,
+) -> Result<Bytes, Status> {
+    let mut out = BytesMut::new();
+    object(
+        store,
+        served,
+        form,
+        stored.revision,
+        &stored.body,
+        true,
+        &mut out,
+    )
+    .await?;
+    Ok(out.freeze())
+}
+
+/// Writes one object of a watch or a get; `columns` are left out of all but the first table.
+pub(crate) async fn object(
+    store: &dyn Store,
+    served: &Served,
+    form: Form,
+    revision: u64,
+    body: &Body,
+    with_columns: bool,
+    out: &mut BytesMut,
+) -> Result<(), Status> {
+    match form.view {
+        View::Object => {
+            let blobs = blobs(store, body).await?;
+            whole(served, form, revision, body, &blobs, out);
+        }
+        View::Metadata => {
+            out.put_slice(partial(&body.tree(revision)).to_string().as_bytes());
+        }
+        View::Table(version) => {
+            let mut tree = body.tree(revision);
+            tree["apiVersion"] = json!(form.api_version(served));
+            let columns = if with_columns {
+                columns(served)
+            } else {
+                json!([])
+            };
+            let list = json!({"resourceVersion": revision.to_string()});
+            let rows = vec![row(served, form.include, &tree)];
+            out.put_slice(table(version, columns, rows, list).to_string().as_bytes());
+        }
+    }
+    Ok(())
+}

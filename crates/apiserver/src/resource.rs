@@ -1,0 +1,401 @@
+//! A request about a resource: find the kind, check that verb and place make sense, and tell the
+//! story of the verb.
+
+use crate::body::{self, RequestBody};
+use crate::catalog::Served;
+use crate::delete::{self, DeleteOptions, Deleted};
+use crate::identity::Identity;
+use crate::negotiate::{self, View};
+use crate::query::{ListOptions, Query, Revision, WriteOptions, parse_revision};
+use crate::render::{self, Form, Include};
+use crate::request::{ResourcePath, Verb};
+use crate::respond::{self, Answer};
+use crate::server::Server;
+use crate::store::{Key, Stored};
+use crate::write::{Target, Writer, Written, manager, show_revision};
+use crate::{discovery, list, watch};
+use futures::StreamExt;
+use http::request::Parts;
+use http::{StatusCode, header};
+use muster_kind::selector::FieldTerm;
+use muster_kind::{Object, Status, time};
+use serde_json::{Value, json};
+use std::sync::Arc;
+
+/// How many objects of a collection are deleted at once.
+const DELETE_CONCURRENCY: usize = 16;
+
+/// Answers a request about a resource.
+pub(crate) async fn answer(
+    server: &Arc<Server>,
+    parts: &Parts,
+    body: RequestBody,
+    path: &ResourcePath,
+    verb: Verb,
+    query: &Query,
+    who: &Identity,
+) -> Result<Answer, Status> {
+    let served = server
+        .catalog
+        .find(&path.group, &path.version, &path.resource)
+        .ok_or_else(Status::no_such_path)?;
+    check_place(served, path, verb)?;
+    let accept = parts
+        .headers
+        .get(header::ACCEPT)
+        .and_then(|value| value.to_str().ok());
+    let one = !matches!(verb, Verb::List | Verb::Watch | Verb::DeleteCollection);
+    let form = Form {
+        view: negotiate::view(accept, one)?,
+        include: include(query)?,
+        version: served
+            .kind
+            .versions
+            .iter()
+            .position(|v| *v == path.version)
+            .unwrap_or(0),
+    };
+    let namespace = (!path.namespace.is_empty()).then(|| path.namespace.clone());
+    let target = Target {
+        served: served.clone(),
+        version: path.version.clone(),
+        key: Key {
+            namespace: path.namespace.clone(),
+            name: path.name.clone(),
+        },
+        subresource: path.subresource.clone(),
+    };
+    match verb {
+        Verb::Get => get(server, &target, query, form).await,
+        Verb::List => {
+            let options = ListOptions::read(query, &served.kind, false)?;
+            list::list(server, served, namespace, options, form).await
+        }
+        Verb::Watch => {
+            let mut options = ListOptions::read(query, &served.kind, true)?;
+            if !path.name.is_empty() {
+                let field = "metadata.name".to_owned();
+                options.fields.0.push(FieldTerm {
+                    field,
+                    value: path.name.clone(),
+                    equal: true,
+                });
+            }
+            watch::watch(server, served, namespace, options, form).await
+        }
+        Verb::Create | Verb::Update | Verb::Patch => {
+            let call = Call {
+                server,
+                parts,
+                query,
+                who,
+                target: &target,
+                form,
+            };
+            call.write(verb, body).await
+        }
+        Verb::Delete => {
+            let call = Call {
+                server,
+                parts,
+                query,
+                who,
+                target: &target,
+                form,
+            };
+            call.delete(body).await
+        }
+        Verb::DeleteCollection => {
+            let call = Call {
+                server,
+                parts,
+                query,
+                who,
+                target: &target,
+                form,
+            };
+            call.delete_collection(body).await
+        }
+    }
+}
+
+/// Verb, namespace and subresource must make sense for the kind.
+fn check_place(served: &Served, path: &ResourcePath, verb: Verb) -> Result<(), Status> {
+    let kind = &served.kind;
+    let namespaced = !path.namespace.is_empty();
+    if namespaced && !kind.is_namespaced() {
+        return Err(Status::no_such_path());
+    }
+    let across = kind.is_namespaced() && !namespaced;
+    if across && !path.name.is_empty() {
+        return Err(Status::no_such_path());
+    }
+    if across && !matches!(verb, Verb::List | Verb::Watch) {
+        return Err(Status::method_not_allowed());
+    }
+    match path.subresource.as_str() {
+        "" => {}
+        "status" if kind.status => {}
+        "finalize" if discovery::is_namespace(kind) => {}
+        _ => return Err(Status::no_such_path()),
+    }
+    let fits = match verb {
+        Verb::Create => path.name.is_empty(),
+        Verb::Delete => path.subresource.is_empty(),
+        Verb::DeleteCollection => !discovery::is_namespace(kind),
+        Verb::Get | Verb::Patch => path.subresource != "finalize",
+        _ => true,
+    };
+    if fits {
+        Ok(())
+    } else {
+        Err(Status::method_not_allowed())
+    }
+}
+
+fn include(query: &Query) -> Result<Include, Status> {
+    match query.get("includeObject") {
+        "" | "Metadata" => Ok(Include::Metadata),
+        "Object" => Ok(Include::Object),
+        "None" => Ok(Include::None),
+        other => Err(Status::bad_request(format!(
+            "unrecognized includeObject value: {other:?}"
+        ))),
+    }
+}
+
+async fn get(
+    server: &Server,
+    target: &Target,
+    query: &Query,
+    form: Form,
+) -> Result<Answer, Status> {
+    if let Some(asked) = parse_revision(query.get("resourceVersion"))?.filter(|r| *r > 0) {
+        let current = server.store.revision(&target.served.resource).await;
+        let current = current.map_err(|error| target.failure(error))?;
+        if asked > current {
+            return Err(Status::future_revision(asked, current));
+        }
+    }
+    let stored = server.store.get(&target.served.resource, &target.key).await;
+    let stored = stored
+        .map_err(|e| target.failure(e))?
+        .ok_or_else(|| target.not_found())?;
+    show(server, target, form, StatusCode::OK, &stored).await
+}
+
+async fn show(
+    server: &Server,
+    target: &Target,
+    form: Form,
+    code: StatusCode,
+    stored: &Stored,
+) -> Result<Answer, Status> {
+    let bytes = render::one(&*server.store, &target.served, form, stored).await?;
+    Ok(respond::answer(code, form.content_type(), bytes))
+}
+
+struct Call<'a> {
+    server: &'a Arc<Server>,
+    parts: &'a Parts,
+    query: &'a Query,
+    who: &'a Identity,
+    target: &'a Target,
+    form: Form,
+}
+
+impl<'a> Call<'a> {
+    fn writer(&self, options: WriteOptions) -> Writer<'a> {
+        Writer {
+            server: self.server,
+            target: self.target,
+            who: self.who,
+            manager: manager(&options, &self.parts.headers),
+            options,
+            now: time::now(),
+            warnings: Vec::new(),
+        }
+    }
+
+    async fn write(&self, verb: Verb, body: RequestBody) -> Result<Answer, Status> {
+        let options = WriteOptions::read(
+            self.query,
+            match verb {
+                Verb::Create => "CreateOptions",
+                Verb::Patch => "PatchOptions",
+                _ => "UpdateOptions",
+            },
+        )?;
+        let mut writer = self.writer(options);
+        let headers = &self.parts.headers;
+        let bytes = body::read(body, headers, self.target.served.kind.size_limit).await?;
+        let (written, made) = match verb {
+            Verb::Create => {
+                let object = writer.decode(&bytes, headers)?;
+                (writer.create(object).await?, true)
+            }
+            Verb::Update => {
+                let object = writer.decode(&bytes, headers)?;
+                writer.update(object).await?
+            }
+            _ => {
+                let patch = writer.read_patch(&bytes, headers)?;
+                writer.patch(patch).await?
+            }
+        };
+        let code = if made {
+            StatusCode::CREATED
+        } else {
+            StatusCode::OK
+        };
+        let answer = self.show_written(code, written).await?;
+        Ok(respond::with_warnings(answer, &writer.warnings))
+    }
+
+    async fn show_written(&self, code: StatusCode, written: Written) -> Result<Answer, Status> {
+        let (object, revision) = match written {
+            Written::Object(stored) => {
+                return show(self.server, self.target, self.form, code, &stored).await;
+            }
+            Written::Dry(object, revision) => (object, revision),
+        };
+        let Object { mut tree, blobs } = object;
+        tree["apiVersion"] = json!(self.target.api_version());
+        tree["kind"] = json!(self.target.served.kind.kind);
+        show_revision(&mut tree, revision);
+        let served = &self.target.served;
+        let value = match self.form.view {
+            View::Metadata => render::partial(&tree),
+            View::Table(version) => {
+                let rows = vec![render::row(served, self.form.include, &tree)];
+                render::table(version, render::columns(served), rows, json!({}))
+            }
+            View::Object => {
+                for path in &served.kind.opaque {
+                    unseal(&mut tree, path, &blobs);
+                }
+                tree
+            }
+        };
+        Ok(respond::json(code, &value))
+    }
+
+    async fn delete(&self, body: RequestBody) -> Result<Answer, Status> {
+        let (options, mut writer) = self.deleting(body).await?;
+        let target = self.target;
+        match writer.delete(&options).await? {
+            Deleted::Gone(uid) => {
+                let success = delete::success(&target.served.kind, &target.key.name, &uid);
+                Ok(respond::json(StatusCode::OK, &success))
+            }
+            Deleted::Waiting(written) => self.show_written(StatusCode::OK, written).await,
+        }
+    }
+
+    async fn deleting(&self, body: RequestBody) -> Result<(DeleteOptions, Writer<'a>), Status> {
+        let headers = &self.parts.headers;
+        let bytes = body::read(body, headers, muster_kind::kind::SIZE_LIMIT).await?;
+        let options = DeleteOptions::read(self.query, &bytes, headers, self.server.protobuf)?;
+        let write = WriteOptions {
+            dry_run: options.dry_run,
+            manager: String::new(),
+            validation: crate::query::FieldValidation::Ignore,
+            force: false,
+        };
+        Ok((options, self.writer(write)))
+    }
+
+    /// Deletes what a list would show, and shows it.
+    async fn delete_collection(&self, body: RequestBody) -> Result<Answer, Status> {
+        let (options, _) = self.deleting(body).await?;
+        let served = &self.target.served;
+        let mut list_options = ListOptions::read(self.query, &served.kind, false)?;
+        list_options.revision = Revision::Newest;
+        let namespace = Some(self.target.key.namespace.clone()).filter(|n| !n.is_empty());
+        let mut query = list::query(self.server, served, namespace, &list_options).await?;
+        let mut shown: Vec<Value> = Vec::new();
+        let mut revision = 0;
+        loop {
+            let page = self.server.store.list(query.clone()).await;
+            let page = page.map_err(|error| self.target.failure(error))?;
+            if revision == 0 {
+                revision = page.revision;
+            }
+            let last = page.items.last().map(|stored| stored.key.clone());
+            let deletions = page
+                .items
+                .into_iter()
+                .map(|stored| self.delete_one(stored, &options));
+            let mut outcomes = futures::stream::iter(deletions).buffered(DELETE_CONCURRENCY);
+            while let Some(outcome) = outcomes.next().await {
+                shown.extend(outcome?);
+            }
+            if !page.more {
+                break;
+            }
+            query.after = last;
+        }
+        Ok(respond::json(
+            StatusCode::OK,
+            &json!({
+                "apiVersion": self.target.api_version(),
+                "kind": format!("{}List", served.kind.kind),
+                "metadata": {"resourceVersion": revision.to_string()},
+                "items": shown,
+            }),
+        ))
+    }
+
+    async fn delete_one(
+        &self,
+        stored: Stored,
+        options: &DeleteOptions,
+    ) -> Result<Option<Value>, Status> {
+        let target = Target {
+            served: self.target.served.clone(),
+            version: self.target.version.clone(),
+            key: stored.key.clone(),
+            subresource: String::new(),
+        };
+        let write = WriteOptions {
+            dry_run: options.dry_run,
+            manager: String::new(),
+            validation: crate::query::FieldValidation::Ignore,
+            force: false,
+        };
+        let mut writer = Writer {
+            target: &target,
+            ..self.writer(write)
+        };
+        match writer.delete(options).await {
+            Ok(_) => {
+                let mut tree = stored.body.tree(stored.revision);
+                tree["apiVersion"] = json!(self.target.api_version());
+                Ok(Some(tree))
+            }
+            // Somebody else deleted it first.
+            Err(status) if status.code == 404 => Ok(None),
+            Err(status) => Err(status),
+        }
+    }
+}
+
+fn unseal(
+    tree: &mut Value,
+    path: &muster_kind::FieldPath,
+    blobs: &std::collections::BTreeMap<muster_kind::Digest, bytes::Bytes>,
+) {
+    let mut value = Some(tree);
+    for name in path.names() {
+        value = value.and_then(|value| value.get_mut(name));
+    }
+    if let Some(value) = value
+        && let Some(bytes) = value
+            .as_str()
+            .and_then(muster_kind::Digest::parse)
+            .and_then(|digest| blobs.get(&digest))
+        && let Ok(plain) = serde_json::from_slice(bytes)
+    {
+        *value = plain;
+    }
+}

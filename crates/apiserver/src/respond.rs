@@ -1,0 +1,66 @@
+//! Answers: the body type, JSON answers and errors as `Status`.
+
+use bytes::Bytes;
+use http::{HeaderValue, Response, StatusCode, header};
+use http_body_util::{BodyExt, Full, combinators::UnsyncBoxBody};
+use muster_kind::Status;
+use serde_json::Value;
+
+/// Why a body ended early.
+pub type BodyError = Box<dyn std::error::Error + Send + Sync>;
+/// The body of every answer.
+pub type Body = UnsyncBoxBody<Bytes, BodyError>;
+/// Every answer.
+pub type Answer = Response<Body>;
+
+/// A body that is all there.
+pub fn full(bytes: impl Into<Bytes>) -> Body {
+    Full::new(bytes.into())
+        .map_err(|never| match never {})
+        .boxed_unsync()
+}
+
+/// An answer with a content type.
+pub fn answer(code: StatusCode, content_type: &'static str, bytes: impl Into<Bytes>) -> Answer {
+    let mut response = Response::new(full(bytes));
+    *response.status_mut() = code;
+    response
+        .headers_mut()
+        .insert(header::CONTENT_TYPE, HeaderValue::from_static(content_type));
+    response
+}
+
+/// A JSON answer.
+pub fn json(code: StatusCode, value: &Value) -> Answer {
+    answer(code, "application/json", value.to_string())
+}
+
+/// An error.
+pub fn error(status: &Status) -> Answer {
+    let code = StatusCode::from_u16(status.code).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    let mut response = json(code, &status.to_value());
+    if let Some(seconds) = status.retry_after {
+        response
+            .headers_mut()
+            .insert(header::RETRY_AFTER, HeaderValue::from(seconds));
+    }
+    response
+}
+
+/// Adds `Warning` headers, which kubectl shows to its user.
+pub fn with_warnings(mut response: Answer, warnings: &[String]) -> Answer {
+    for warning in warnings {
+        let text: String = warning
+            .chars()
+            .filter(|c| !c.is_control())
+            .flat_map(|c| match c {
+                '"' | '\\' => vec!['\\', c],
+                c => vec![c],
+            })
+            .collect();
+        if let Ok(value) = HeaderValue::from_bytes(format!("299 - \"{text}\"").as_bytes()) {
+            response.headers_mut().append(header::WARNING, value);
+        }
+    }
+    response
+}

@@ -1,0 +1,280 @@
+//! The server: one value that answers requests. A request is authenticated, authorized, and handed
+//! to the story its path and verb tell. The same value serves the network and, in process, any
+//! client that calls it directly.
+
+use crate::admission::Admission;
+use crate::body::{ProtobufDecoder, RequestBody};
+use crate::catalog::Catalog;
+use crate::garbage::{self, Collector};
+use crate::hub::Hubs;
+use crate::identity::{Attributes, Authenticator, Authorizer, Decision, Identity};
+use crate::metrics::{Metrics, RequestLabels, VerbLabels};
+use crate::query::Query;
+use crate::request::{self, ResourcePath, Verb};
+use crate::respond::{self, Answer};
+use crate::store::{Key, Resource, Store};
+use crate::{fixed, resource, upkeep};
+use http::{HeaderValue, Request, header};
+use muster_kind::status::About;
+use muster_kind::{Kind, Status};
+use std::sync::Arc;
+use std::time::Instant;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+/// What a server is made of.
+pub struct Parts {
+    /// The kinds it serves.
+    pub kinds: Vec<Kind>,
+    /// Where it keeps them.
+    pub store: Arc<dyn Store>,
+    /// Who may tell who asks; the first that knows counts.
+    pub authenticators: Vec<Box<dyn Authenticator>>,
+    /// Who judges what may be done.
+    pub authorizer: Box<dyn Authorizer>,
+    /// Rules beyond the kinds' own.
+    pub admissions: Vec<Box<dyn Admission>>,
+    /// How protobuf bodies of built-in kinds are read.
+    pub protobuf: ProtobufDecoder,
+    /// The version `/version` tells.
+    pub version: serde_json::Value,
+}
+
+/// A Kubernetes-style API server.
+pub struct Server {
+    pub(crate) catalog: Catalog,
+    pub(crate) store: Arc<dyn Store>,
+    authenticators: Vec<Box<dyn Authenticator>>,
+    pub(crate) authorizer: Box<dyn Authorizer>,
+    pub(crate) admissions: Vec<Box<dyn Admission>>,
+    pub(crate) protobuf: ProtobufDecoder,
+    pub(crate) version: serde_json::Value,
+    pub(crate) hubs: Hubs,
+    pub(crate) metrics: Metrics,
+    pub(crate) collector: Collector,
+    pub(crate) keeps_namespaces: bool,
+    pub(crate) tasks: TaskTracker,
+    pub(crate) stop: CancellationToken,
+}
+
+impl Server {
+    /// A server made of these parts. It answers requests; its duties run only if asked for.
+    pub fn new(parts: Parts) -> Arc<Self> {
+        let catalog = Catalog::new(parts.kinds);
+        let keeps_namespaces = catalog.find("", "v1", "namespaces").is_some();
+        Arc::new(Server {
+            catalog,
+            store: parts.store,
+            authenticators: parts.authenticators,
+            authorizer: parts.authorizer,
+            admissions: parts.admissions,
+            protobuf: parts.protobuf,
+            version: parts.version,
+            hubs: Hubs::default(),
+            metrics: Metrics::default(),
+            collector: Collector::default(),
+            keeps_namespaces,
+            tasks: TaskTracker::new(),
+            stop: CancellationToken::new(),
+        })
+    }
+
+    /// Takes on what kube-controller-manager does elsewhere: garbage collection, the end of
+    /// namespaces, and upkeep of the store.
+    pub fn start_duties(self: &Arc<Self>) {
+        self.tasks.spawn(garbage::run(self.clone()));
+        self.tasks.spawn(upkeep::run(self.clone()));
+    }
+
+    /// Ends watches and duties, and waits until they have.
+    pub async fn shut_down(&self) {
+        self.stop.cancel();
+        self.tasks.close();
+        self.tasks.wait().await;
+    }
+
+    /// Whether the server is ending.
+    pub fn is_stopping(&self) -> bool {
+        self.stop.is_cancelled()
+    }
+
+    /// Whether an object is there; for whoever sets up a server.
+    pub async fn exists(&self, resource: &str, key: &Key) -> Result<bool, Status> {
+        let found = self.store.get(&Resource::from(resource), key).await;
+        Ok(found.map_err(crate::write::store_failure)?.is_some())
+    }
+
+    /// Answers a request. Its identity is the extension [`Identity`] if the caller, in process,
+    /// has set one; else whatever the authenticators find.
+    pub async fn handle(self: &Arc<Self>, request: Request<RequestBody>) -> Answer {
+        let start = Instant::now();
+        let (parts, body) = request.into_parts();
+        let audit = parts
+            .headers
+            .get("audit-id")
+            .cloned()
+            .or_else(|| HeaderValue::from_str(&uuid::Uuid::new_v4().to_string()).ok());
+        let path = request::resource_path(parts.uri.path());
+        let query = Query::parse(parts.uri.query().unwrap_or_default());
+        let verb = path
+            .as_ref()
+            .and_then(|p| request::verb(&parts.method, p, query.flag("watch")));
+        self.metrics.in_flight.inc();
+        let result = self.answer(&parts, body, path.as_ref(), verb, &query).await;
+        self.metrics.in_flight.dec();
+        let mut response = result.unwrap_or_else(|status| respond::error(&status));
+        let known = path.as_ref().filter(|p| {
+            self.catalog
+                .find(&p.group, &p.version, &p.resource)
+                .is_some()
+        });
+        let verb = verb.map_or("other", Verb::as_str).to_owned();
+        self.metrics
+            .requests
+            .get_or_create(&RequestLabels {
+                verb: verb.clone(),
+                group: known.map(|p| p.group.clone()).unwrap_or_default(),
+                resource: known.map(|p| p.resource.clone()).unwrap_or_default(),
+                code: response.status().as_u16(),
+            })
+            .inc();
+        if verb != "watch" {
+            let seconds = start.elapsed().as_secs_f64();
+            self.metrics
+                .seconds
+                .get_or_create(&VerbLabels { verb })
+                .observe(seconds);
+        }
+        let headers = response.headers_mut();
+        headers.insert(
+            header::CACHE_CONTROL,
+            HeaderValue::from_static("no-cache, private"),
+        );
+        if let Some(audit) = audit {
+            headers.insert("audit-id", audit);
+        }
+        response
+    }
+
+    async fn answer(
+        self: &Arc<Self>,
+        parts: &http::request::Parts,
+        body: RequestBody,
+        path: Option<&ResourcePath>,
+        verb: Option<Verb>,
+        query: &Query,
+    ) -> Result<Answer, Status> {
+        let who = self.identify(parts).await?;
+        let Some(path) = path else {
+            self.allow(&who, &path_attributes(parts)).await?;
+            return fixed::answer(self, parts, query);
+        };
+        let Some(verb) = verb else {
+            return Err(Status::method_not_allowed());
+        };
+        self.allow(&who, &resource_attributes(path, verb, query))
+            .await?;
+        if let Some(answer) = fixed::review(self, parts, path, &who) {
+            return answer.answer(body).await;
+        }
+        resource::answer(self, parts, body, path, verb, query, &who).await
+    }
+
+    async fn identify(&self, parts: &http::request::Parts) -> Result<Identity, Status> {
+        if let Some(identity) = parts.extensions.get::<Identity>() {
+            return Ok(identity.clone());
+        }
+        for authenticator in &self.authenticators {
+            match authenticator.authenticate(parts).await {
+                Ok(Some(mut identity)) => {
+                    if !identity.is_in("system:authenticated") {
+                        identity.groups.push("system:authenticated".into());
+                    }
+                    return Ok(identity);
+                }
+                Ok(None) => {}
+                Err(why) => {
+                    tracing::debug!(why, "bad credentials");
+                    return Err(Status::unauthorized());
+                }
+            }
+        }
+        Ok(Identity::anonymous())
+    }
+
+    async fn allow(&self, who: &Identity, what: &Attributes) -> Result<(), Status> {
+        let Decision::Denied(reason) = self.authorizer.authorize(who, what).await else {
+            return Ok(());
+        };
+        if who.user == "system:anonymous" {
+            return Err(Status::unauthorized());
+        }
+        Err(forbidden(who, what, &reason))
+    }
+}
+
+fn forbidden(who: &Identity, what: &Attributes, reason: &str) -> Status {
+    let user = &who.user;
+    let mut why = if what.resource.is_empty() {
+        format!("User {user:?} cannot {} path {:?}", what.verb, what.path)
+    } else {
+        let mut resource = what.resource.clone();
+        if !what.subresource.is_empty() {
+            resource = format!("{resource}/{}", what.subresource);
+        }
+        let place = if what.namespace.is_empty() {
+            "at the cluster scope".to_owned()
+        } else {
+            format!("in the namespace {:?}", what.namespace)
+        };
+        format!(
+            "User {user:?} cannot {} resource {resource:?} in API group {:?} {place}",
+            what.verb, what.group
+        )
+    };
+    if !reason.is_empty() {
+        why = format!("{why}: {reason}");
+    }
+    Status::forbidden(
+        About {
+            group: &what.group,
+            resource: &what.resource,
+        },
+        &what.name,
+        &why,
+    )
+}
+
+fn path_attributes(parts: &http::request::Parts) -> Attributes {
+    Attributes {
+        verb: parts.method.as_str().to_lowercase(),
+        path: parts.uri.path().into(),
+        ..Attributes::default()
+    }
+}
+
+fn resource_attributes(path: &ResourcePath, verb: Verb, query: &Query) -> Attributes {
+    let mut name = path.name.clone();
+    if name.is_empty() && matches!(verb, Verb::List | Verb::Watch | Verb::DeleteCollection) {
+        // A collection narrowed to one name is a question about that name.
+        let fields = muster_kind::selector::FieldSelector::parse(query.get("fieldSelector"));
+        name = fields
+            .ok()
+            .and_then(|f| f.requires("metadata.name").map(Into::into))
+            .unwrap_or_default();
+    }
+    let namespace = match (path.group.as_str(), path.resource.as_str()) {
+        ("", "namespaces") => path.name.clone(),
+        _ => path.namespace.clone(),
+    };
+    Attributes {
+        verb: verb.as_str().into(),
+        namespace,
+        group: path.group.clone(),
+        version: path.version.clone(),
+        resource: path.resource.clone(),
+        subresource: path.subresource.clone(),
+        name,
+        path: String::new(),
+    }
+}

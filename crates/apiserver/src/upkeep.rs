@@ -1,0 +1,72 @@
+//! Keeping the store small: old log entries are compacted, and Event objects live an hour.
+
+use crate::delete::DeleteOptions;
+use crate::garbage;
+use crate::server::Server;
+use crate::store::{ListQuery, StoreError};
+use jiff::Timestamp;
+use muster_kind::object::meta;
+use muster_kind::selector::{FieldSelector, LabelSelector};
+use std::sync::Arc;
+use std::time::Duration;
+
+const INTERVAL: Duration = Duration::from_secs(300);
+/// The log reaches back at least this long.
+const KEEP_SECONDS: u64 = 15 * 60;
+/// The log keeps at least this many events of every resource.
+const KEEP_EVENTS: u64 = 1000;
+const EVENT_LIFE_SECONDS: i64 = 3600;
+
+/// Keeps the store small until the server stops.
+pub(crate) async fn run(server: Arc<Server>) {
+    loop {
+        tokio::select! {
+            () = server.stop.cancelled() => return,
+            () = tokio::time::sleep(INTERVAL) => {}
+        }
+        match server.store.compact(KEEP_SECONDS, KEEP_EVENTS).await {
+            Ok(0) => {}
+            Ok(entries) => tracing::debug!(entries, "compacted the log"),
+            Err(error) => tracing::warn!(%error, "compacting the log"),
+        }
+        if let Err(error) = expire_events(&server, Timestamp::now()).await {
+            tracing::warn!(%error, "expiring events");
+        }
+    }
+}
+
+/// Deletes Event objects that have outlived their hour.
+pub(crate) async fn expire_events(server: &Arc<Server>, now: Timestamp) -> Result<(), StoreError> {
+    let Some(served) = server.catalog.resource("events").cloned() else {
+        return Ok(());
+    };
+    let mut query = ListQuery {
+        resource: served.resource.clone(),
+        namespace: None,
+        labels: LabelSelector::default(),
+        fields: FieldSelector::default(),
+        at: None,
+        after: None,
+        limit: 500,
+    };
+    let options = DeleteOptions {
+        propagation: None,
+        uid: None,
+        revision: None,
+        dry_run: false,
+    };
+    loop {
+        let page = server.store.list(query.clone()).await?;
+        query.after = page.items.last().map(|stored| stored.key.clone());
+        for stored in page.items {
+            let tree = stored.body.tree(stored.revision);
+            let created: Option<Timestamp> = meta(&tree, "creationTimestamp").parse().ok();
+            if created.is_some_and(|t| now.as_second() - t.as_second() > EVENT_LIFE_SECONDS) {
+                garbage::delete(server, &served, stored.key, &options).await;
+            }
+        }
+        if !page.more {
+            return Ok(());
+        }
+    }
+}

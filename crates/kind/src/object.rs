@@ -1,0 +1,341 @@
+//! Objects as trees while they are worked on, and as bytes while they rest. A [`Body`] is the
+//! object's JSON with holes: one for `metadata.resourceVersion`, which only the store knows, and
+//! one for every opaque field, whose bytes live once in a blob. Rendering fills the holes; it
+//! never parses. In a tree an opaque field is the digest of its bytes, so patches move, compare
+//! and drop it without ever reading it.
+
+use crate::{FieldPath, Kind};
+use bytes::{BufMut, Bytes, BytesMut};
+use serde_json::{Map, Value};
+use sha2::{Digest as _, Sha256};
+use std::collections::BTreeMap;
+use std::fmt;
+
+/// The SHA-256 of some bytes.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Digest(pub [u8; 32]);
+
+impl Digest {
+    /// The digest of `bytes`.
+    pub fn of(bytes: &[u8]) -> Self {
+        Digest(Sha256::digest(bytes).into())
+    }
+    /// Reads the form [`fmt::Display`] writes.
+    pub fn parse(text: &str) -> Option<Self> {
+        let hex = text
+            .strip_prefix("sha256:")
+            .filter(|h| h.len() == 64 && h.is_ascii())?;
+        let mut bytes = [0; 32];
+        for (i, byte) in bytes.iter_mut().enumerate() {
+            *byte = u8::from_str_radix(&hex[2 * i..2 * i + 2], 16).ok()?;
+        }
+        Some(Digest(bytes))
+    }
+}
+
+impl fmt::Display for Digest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("sha256:")?;
+        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}
+
+impl fmt::Debug for Digest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+/// An object being worked on: a tree, and the bytes of opaque fields that came with it.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Object {
+    /// The tree; opaque fields are digests in it.
+    pub tree: Value,
+    /// The bytes behind digests that the store may not have yet.
+    pub blobs: BTreeMap<Digest, Bytes>,
+}
+
+/// An object at rest.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Body {
+    /// JSON without the resource version and without opaque fields.
+    pub text: Bytes,
+    /// Where in `text` the resource version's digits belong.
+    pub revision_at: usize,
+    /// Where in `text` the bytes of which blob belong, in ascending order.
+    pub blobs: Vec<(usize, Digest)>,
+}
+
+impl Body {
+    /// Writes a tree down. `metadata.resourceVersion` of the tree is ignored.
+    pub fn encode(tree: &Value, opaque: &[FieldPath]) -> Body {
+        let mut writer = Writer {
+            text: Vec::with_capacity(512),
+            revision_at: 0,
+            blobs: Vec::new(),
+        };
+        let empty = Map::new();
+        writer.root(tree.as_object().unwrap_or(&empty), opaque);
+        Body {
+            text: writer.text.into(),
+            revision_at: writer.revision_at,
+            blobs: writer.blobs,
+        }
+    }
+
+    /// Reads the tree back, with its resource version and with digests for opaque fields.
+    pub fn tree(&self, revision: u64) -> Value {
+        let digest = |digest: &Digest, out: &mut BytesMut| {
+            out.put_slice(format!("\"{digest}\"").as_bytes());
+        };
+        let mut out = BytesMut::with_capacity(self.text.len() + 24);
+        self.pieces(revision, &mut out, digest);
+        // What `encode` wrote is JSON; a database that gives other bytes is corrupt and shows
+        // as an object without fields rather than as a panic.
+        serde_json::from_slice(&out).unwrap_or_default()
+    }
+
+    /// Fills the holes: the JSON a client sees. `blob` finds an opaque field's bytes.
+    pub fn render(&self, revision: u64, out: &mut BytesMut, blob: impl Fn(&Digest) -> Bytes) {
+        self.pieces(revision, out, |digest, out| out.put_slice(&blob(digest)));
+    }
+
+    fn pieces(
+        &self,
+        revision: u64,
+        out: &mut BytesMut,
+        mut fill: impl FnMut(&Digest, &mut BytesMut),
+    ) {
+        let mut from = 0;
+        let mut revision_due = true;
+        for (at, digest) in &self.blobs {
+            if revision_due && self.revision_at <= *at {
+                self.revision(revision, &mut from, out);
+                revision_due = false;
+            }
+            out.put_slice(&self.text[from..*at]);
+            fill(digest, out);
+            from = *at;
+        }
+        if revision_due {
+            self.revision(revision, &mut from, out);
+        }
+        out.put_slice(&self.text[from..]);
+    }
+
+    fn revision(&self, revision: u64, from: &mut usize, out: &mut BytesMut) {
+        out.put_slice(&self.text[*from..self.revision_at]);
+        out.put_slice(revision.to_string().as_bytes());
+        *from = self.revision_at;
+    }
+}
+
+struct Writer {
+    text: Vec<u8>,
+    revision_at: usize,
+    blobs: Vec<(usize, Digest)>,
+}
+
+impl Writer {
+    fn root(&mut self, root: &Map<String, Value>, opaque: &[FieldPath]) {
+        let paths: Vec<&[String]> = opaque.iter().map(FieldPath::names).collect();
+        self.text.push(b'{');
+        let mut first = true;
+        let mut metadata_due = true;
+        for (key, value) in root {
+            if metadata_due && key.as_str() >= "metadata" {
+                metadata_due = false;
+                let metadata = root.get("metadata").and_then(Value::as_object);
+                self.key("metadata", &mut first);
+                self.metadata(metadata);
+                if key == "metadata" {
+                    continue;
+                }
+            }
+            self.key(key, &mut first);
+            self.field(key, value, &paths);
+        }
+        if metadata_due {
+            self.key("metadata", &mut first);
+            self.metadata(None);
+        }
+        self.text.push(b'}');
+    }
+
+    fn metadata(&mut self, metadata: Option<&Map<String, Value>>) {
+        self.text.push(b'{');
+        let mut first = true;
+        let mut revision_due = true;
+        for (key, value) in metadata.into_iter().flatten() {
+            if revision_due && key.as_str() >= "resourceVersion" {
+                revision_due = false;
+                self.revision(&mut first);
+            }
+            if key != "resourceVersion" {
+                self.key(key, &mut first);
+                self.value(value);
+            }
+        }
+        if revision_due {
+            self.revision(&mut first);
+        }
+        self.text.push(b'}');
+    }
+
+    fn revision(&mut self, first: &mut bool) {
+        self.key("resourceVersion", first);
+        self.text.push(b'"');
+        self.revision_at = self.text.len();
+        self.text.push(b'"');
+    }
+
+    fn field(&mut self, key: &str, value: &Value, paths: &[&[String]]) {
+        let below: Vec<&[String]> = paths
+            .iter()
+            .filter(|path| path.first().is_some_and(|name| name == key))
+            .map(|path| &path[1..])
+            .collect();
+        if below.iter().any(|path| path.is_empty())
+            && let Some(digest) = value.as_str().and_then(Digest::parse)
+        {
+            self.blobs.push((self.text.len(), digest));
+            return;
+        }
+        match value {
+            Value::Object(map) if !below.is_empty() => {
+                self.text.push(b'{');
+                let mut first = true;
+                for (key, value) in map {
+                    self.key(key, &mut first);
+                    self.field(key, value, &below);
+                }
+                self.text.push(b'}');
+            }
+            value => self.value(value),
+        }
+    }
+
+    fn key(&mut self, key: &str, first: &mut bool) {
+        if !std::mem::take(first) {
+            self.text.push(b',');
+        }
+        self.value(&Value::from(key));
+        self.text.push(b':');
+    }
+
+    fn value(&mut self, value: &Value) {
+        // Writing a `Value` into memory has no way to fail.
+        let _ = serde_json::to_writer(&mut self.text, value);
+    }
+}
+
+impl Object {
+    /// An object without opaque fields.
+    pub fn of(tree: Value) -> Self {
+        Object {
+            tree,
+            blobs: BTreeMap::new(),
+        }
+    }
+
+    /// Turns the opaque fields of a whole tree (as a YAML body or a patch gives them) into
+    /// digests, keeping their bytes.
+    pub fn seal(tree: Value, kind: &Kind) -> Self {
+        let mut object = Object::of(tree);
+        for path in &kind.opaque {
+            let mut value = Some(&mut object.tree);
+            for name in path.names() {
+                value = value.and_then(|value| value.get_mut(name));
+            }
+            if let Some(value) = value.filter(|value| !value.is_null()) {
+                let bytes = Bytes::from(value.to_string());
+                let digest = Digest::of(&bytes);
+                *value = Value::from(digest.to_string());
+                object.blobs.insert(digest, bytes);
+            }
+        }
+        object
+    }
+
+    /// Writes the object down for the store.
+    pub fn body(&self, kind: &Kind) -> Body {
+        Body::encode(&self.tree, &kind.opaque)
+    }
+}
+
+/// `metadata` of a tree.
+pub fn metadata(tree: &Value) -> Option<&Map<String, Value>> {
+    tree.get("metadata").and_then(Value::as_object)
+}
+
+/// A string of `metadata`, empty if absent.
+pub fn meta<'a>(tree: &'a Value, field: &str) -> &'a str {
+    metadata(tree)
+        .and_then(|m| m.get(field))
+        .and_then(Value::as_str)
+        .unwrap_or_default()
+}
+
+/// `metadata` of a tree, made if absent. A tree that is no object becomes one.
+pub fn metadata_mut(tree: &mut Value) -> &mut Map<String, Value> {
+    child_mut(object_mut(tree), "metadata")
+}
+
+fn object_mut(value: &mut Value) -> &mut Map<String, Value> {
+    if !value.is_object() {
+        *value = Value::Object(Map::new());
+    }
+    match value {
+        Value::Object(map) => map,
+        _ => unreachable!("made an object above"),
+    }
+}
+
+fn child_mut<'a>(map: &'a mut Map<String, Value>, key: &str) -> &'a mut Map<String, Value> {
+    object_mut(map.entry(key).or_insert(Value::Null))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn a_body_gets_its_revision_and_blobs_back_where_they_were() {
+        let blob = Bytes::from_static(b"{\"packages\": [1]}");
+        let digest = Digest::of(&blob);
+        let tree = json!({
+            "apiVersion": "v1", "kind": "SBOM", "a": 1,
+            "metadata": {"name": "x", "uid": "u", "annotations": {"k": "v"}, "resourceVersion": "7"},
+            "report": {"results": digest.to_string(), "summary": {"high": 1}},
+            "spdx": digest.to_string(), "z": [1],
+        });
+        let opaque = [FieldPath::parse("spdx"), FieldPath::parse("report.results")];
+        let body = Body::encode(&tree, &opaque);
+        assert_eq!(body.blobs.len(), 2);
+        let mut out = BytesMut::new();
+        body.render(41, &mut out, |_| blob.clone());
+        let seen: Value = serde_json::from_slice(&out).unwrap();
+        assert_eq!(seen["metadata"]["resourceVersion"], "41");
+        assert_eq!(seen["spdx"], json!({"packages": [1]}));
+        assert_eq!(
+            seen["report"],
+            json!({"results": {"packages": [1]}, "summary": {"high": 1}})
+        );
+        let mut again = tree.clone();
+        again["metadata"]["resourceVersion"] = json!("41");
+        assert_eq!(body.tree(41), again);
+    }
+
+    #[test]
+    fn a_body_without_metadata_still_has_a_place_for_its_revision() {
+        for tree in [
+            json!({}),
+            json!({"kind": "x"}),
+            json!({"z": 1, "metadata": {}}),
+        ] {
+            let body = Body::encode(&tree, &[]);
+            assert_eq!(body.tree(3)["metadata"]["resourceVersion"], "3");
+        }
+    }
+}

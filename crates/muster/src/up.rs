@@ -1,0 +1,166 @@
+//! `muster up`: everything in one process, on one data directory.
+
+use crate::admission::Builtin;
+use crate::certificates::Authority;
+use crate::kubeconfig;
+use anyhow::{Context, Result, bail};
+use clap::Args;
+use muster_apiserver::identity::{Certificates, Identity, OwnerOnly};
+use muster_apiserver::respond::full;
+use muster_apiserver::{Parts, Server, listen};
+use muster_store::{Options, SqliteStore};
+use serde_json::{Value, json};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::path::PathBuf;
+use std::sync::Arc;
+use tokio::net::TcpListener;
+use tokio_util::sync::CancellationToken;
+
+#[derive(Args)]
+pub(crate) struct Up {
+    /// Where everything is kept; made if absent.
+    #[arg(long, env = "MUSTER_DATA", default_value_os_t = default_data())]
+    data: PathBuf,
+    /// The address to serve on; port 0 chooses a free one.
+    #[arg(long, env = "MUSTER_LISTEN", default_value = "127.0.0.1:7443")]
+    listen: SocketAddr,
+    /// The namespace of Muster's own credentials, leases and policies.
+    #[arg(long, env = "MUSTER_NAMESPACE", default_value = "muster")]
+    namespace: String,
+}
+
+fn default_data() -> PathBuf {
+    let base = std::env::var_os("XDG_DATA_HOME")
+        .map(PathBuf::from)
+        .or_else(|| {
+            std::env::var_os("HOME").map(|home| PathBuf::from(home).join(".local").join("share"))
+        });
+    base.unwrap_or_else(|| PathBuf::from(".")).join("muster")
+}
+
+pub(crate) fn run(command: Up) -> Result<()> {
+    // The one TLS provider of the process.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .context("starting the runtime")?
+        .block_on(serve(command))
+}
+
+async fn serve(command: Up) -> Result<()> {
+    let store = Arc::new(SqliteStore::open(Options::new(&command.data)).await?);
+    let outcome = serve_store(&command, store.clone()).await;
+    let closed = store.close().await.context("closing the store");
+    outcome.and(closed)
+}
+
+async fn serve_store(command: &Up, store: Arc<SqliteStore>) -> Result<()> {
+    let listener = bind(command.listen).await?;
+    let address = listener.local_addr().context("asking for the port")?;
+    let authority = Authority::open(&command.data)?;
+    let local = [
+        IpAddr::V4(Ipv4Addr::LOCALHOST),
+        IpAddr::V6(Ipv6Addr::LOCALHOST),
+        address.ip(),
+    ];
+    let tls = Arc::new(authority.tls(&authority.server(&local)?)?);
+    let mut kinds = muster_api::builtin::builtin();
+    kinds.extend(muster_api::kinds());
+    let server = Server::new(Parts {
+        kinds,
+        store,
+        authenticators: vec![Box::new(Certificates)],
+        authorizer: Box::new(OwnerOnly),
+        admissions: vec![Box::new(Builtin)],
+        protobuf: muster_api::builtin::protobuf::decode,
+        version: version(),
+    });
+    for namespace in ["default", "kube-system", command.namespace.as_str()] {
+        create_namespace(&server, namespace).await?;
+    }
+    server.start_duties();
+    let stop = CancellationToken::new();
+    let serving = tokio::spawn(listen::serve(server, listener, tls, stop.clone()));
+    let url = format!("https://{}", reachable(address));
+    let owner = authority.client("muster-admin", "system:masters")?;
+    let path = command.data.join("kubeconfig");
+    kubeconfig::write(&path, &url, &authority.certificate, &owner)?;
+    eprintln!(
+        "Muster {} serves {url}\n\n  export KUBECONFIG={}\n  kubectl api-resources --categories muster\n\nStop it with Ctrl-C.",
+        env!("CARGO_PKG_VERSION"),
+        path.canonicalize().unwrap_or(path).display()
+    );
+    told_to_stop().await?;
+    eprintln!("stopping");
+    stop.cancel();
+    serving.await.context("serving")
+}
+
+async fn bind(address: SocketAddr) -> Result<TcpListener> {
+    match TcpListener::bind(address).await {
+        Ok(listener) => Ok(listener),
+        Err(error) if error.kind() == std::io::ErrorKind::AddrInUse => bail!(
+            "{address} is in use by another process; stop it, or choose another address with `--listen 127.0.0.1:PORT` (port 0 takes a free one)"
+        ),
+        Err(error) => Err(error).with_context(|| format!("listening on {address}")),
+    }
+}
+
+/// The address clients on this machine use; an unspecified one stands for all of them.
+fn reachable(address: SocketAddr) -> SocketAddr {
+    match address.ip() {
+        ip if !ip.is_unspecified() => address,
+        IpAddr::V4(_) => SocketAddr::new(Ipv4Addr::LOCALHOST.into(), address.port()),
+        IpAddr::V6(_) => SocketAddr::new(Ipv6Addr::LOCALHOST.into(), address.port()),
+    }
+}
+
+/// Creates a namespace through the server itself, unless it is there.
+async fn create_namespace(server: &Arc<Server>, name: &str) -> Result<()> {
+    let body = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}});
+    let mut request = http_request("/api/v1/namespaces?fieldManager=muster", &body);
+    request
+        .extensions_mut()
+        .insert(Identity::new("muster", &["system:masters"]));
+    let response = server.handle(request).await;
+    if response.status().is_success() || response.status().as_u16() == 409 {
+        return Ok(());
+    }
+    bail!(
+        "creating the namespace {name}: the server answered {}",
+        response.status()
+    )
+}
+
+fn http_request(path: &str, body: &Value) -> http::Request<muster_apiserver::body::RequestBody> {
+    let mut request = http::Request::new(full(body.to_string()));
+    *request.method_mut() = http::Method::POST;
+    *request.uri_mut() = path.parse().unwrap_or_default();
+    request
+}
+
+fn version() -> Value {
+    json!({
+        "major": "1", "minor": "36", "gitVersion": format!("v1.36.0+muster-{}", env!("CARGO_PKG_VERSION")),
+        "gitCommit": "", "gitTreeState": "clean", "buildDate": "1970-01-01T00:00:00Z",
+        "goVersion": "none", "compiler": "rustc", "platform": format!("{}/{}", std::env::consts::OS, arch()),
+    })
+}
+
+fn arch() -> &'static str {
+    match std::env::consts::ARCH {
+        "x86_64" => "amd64",
+        "aarch64" => "arm64",
+        other => other,
+    }
+}
+
+async fn told_to_stop() -> Result<()> {
+    use tokio::signal::unix::{SignalKind, signal};
+    let mut terminate = signal(SignalKind::terminate()).context("listening for SIGTERM")?;
+    tokio::select! {
+        result = tokio::signal::ctrl_c() => result.context("listening for Ctrl-C"),
+        _ = terminate.recv() => Ok(()),
+    }
+}

@@ -1,0 +1,3 @@
+//! Muster from the outside: the binary as a process, met by real clients and real servers.
+
+mod differential;

@@ -1,0 +1,216 @@
+//! Lists. One snapshot gives the clock and the objects, so the clock's revision is the exact
+//! revision of the page. A past revision is today's objects overlaid with what the log says was
+//! there before their first change since. First the keys of the page are chosen, with the small
+//! columns only; then their states are read, all in one statement.
+
+use super::body::BodyRow;
+use super::facts::Facts;
+use super::fault::{damaged, during};
+use super::plan::{Plan, Scope, overlay};
+use super::{clock, signed};
+use futures::{Stream, TryStreamExt};
+use muster_apiserver::store::{Key, ListQuery, Page, StoreError, Stored};
+use sqlx::sqlite::{SqlitePool, SqliteRow};
+use sqlx::{Row, SqliteConnection};
+use std::cmp::Ordering;
+use std::collections::HashMap;
+use std::iter::Peekable;
+use std::vec::IntoIter;
+
+const ATTEMPT: &str = "reading a list";
+
+/// A key that may be on the page, and its state; none where there was no object.
+struct Candidate {
+    key: Key,
+    body: Option<i64>,
+    facts: Option<String>,
+}
+
+pub(super) async fn list(readers: &SqlitePool, query: ListQuery) -> Result<Page, StoreError> {
+    let mut transaction = readers.begin().await.map_err(during(ATTEMPT))?;
+    let clock = clock(&mut *transaction, &query.resource).await?;
+    let at = match query.at {
+        None => clock.revision,
+        Some(at) => {
+            clock.check(at)?;
+            signed(at)
+        }
+    };
+    let scope = Scope::of(&query, clock.resource);
+    let facts = needs_facts(&query);
+    let past = match at == clock.revision {
+        true => Vec::new(),
+        false => past(&mut transaction, &scope, at, facts).await?,
+    };
+    let plan = Plan::choose(&mut transaction, &query, &scope).await?;
+    let mut chosen = {
+        let mut statement = plan.statement(&scope, facts);
+        let rows = statement
+            .build()
+            .fetch(&mut *transaction)
+            .map_err(during(ATTEMPT));
+        choose(&query, rows, past).await?
+    };
+    let more = chosen.len() > query.limit;
+    chosen.truncate(query.limit);
+    let items = load(&mut transaction, chosen).await?;
+    Ok(Page {
+        revision: at as u64,
+        items,
+        more,
+    })
+}
+
+/// Whether more than the key is needed to judge the selectors.
+fn needs_facts(query: &ListQuery) -> bool {
+    let of_key = ["metadata.name", "metadata.namespace"];
+    !query.labels.is_empty()
+        || query
+            .fields
+            .0
+            .iter()
+            .any(|term| !of_key.contains(&term.field.as_str()))
+}
+
+async fn past(
+    connection: &mut SqliteConnection,
+    scope: &Scope<'_>,
+    at: i64,
+    facts: bool,
+) -> Result<Vec<Candidate>, StoreError> {
+    let mut statement = overlay(scope, at, facts);
+    let rows = statement
+        .build()
+        .fetch_all(connection)
+        .await
+        .map_err(during(ATTEMPT))?;
+    rows.iter().map(candidate).collect()
+}
+
+fn candidate(row: &SqliteRow) -> Result<Candidate, StoreError> {
+    let failed = during(ATTEMPT);
+    Ok(Candidate {
+        key: Key {
+            namespace: row.try_get(0).map_err(&failed)?,
+            name: row.try_get(1).map_err(&failed)?,
+        },
+        body: row.try_get(2).map_err(&failed)?,
+        facts: row.try_get(3).map_err(&failed)?,
+    })
+}
+
+/// Merges today's objects with the past, in the order of keys, and takes what is selected: one
+/// more than the page holds, which says whether there are more.
+async fn choose(
+    query: &ListQuery,
+    mut rows: impl Stream<Item = Result<SqliteRow, StoreError>> + Unpin,
+    past: Vec<Candidate>,
+) -> Result<Vec<(Key, i64)>, StoreError> {
+    let enough = query.limit.saturating_add(1);
+    let mut past = past.into_iter().peekable();
+    let mut chosen = Vec::new();
+    while chosen.len() < enough {
+        let Some(row) = rows.try_next().await? else {
+            break;
+        };
+        let today = candidate(&row)?;
+        let overlaid = earlier(query, &mut past, &today.key, &mut chosen)?;
+        if !overlaid {
+            take(query, today, &mut chosen)?;
+        }
+    }
+    for candidate in past {
+        if chosen.len() >= enough {
+            break;
+        }
+        take(query, candidate, &mut chosen)?;
+    }
+    chosen.truncate(enough);
+    Ok(chosen)
+}
+
+/// Takes the past up to a key, and says whether the past has that key.
+fn earlier(
+    query: &ListQuery,
+    past: &mut Peekable<IntoIter<Candidate>>,
+    key: &Key,
+    chosen: &mut Vec<(Key, i64)>,
+) -> Result<bool, StoreError> {
+    while let Some(candidate) = past.next_if(|candidate| candidate.key <= *key) {
+        let order = candidate.key.cmp(key);
+        take(query, candidate, chosen)?;
+        if order == Ordering::Equal {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+fn take(
+    query: &ListQuery,
+    candidate: Candidate,
+    chosen: &mut Vec<(Key, i64)>,
+) -> Result<(), StoreError> {
+    let Candidate { key, body, facts } = candidate;
+    let Some(body) = body else { return Ok(()) };
+    if query
+        .namespace
+        .as_ref()
+        .is_some_and(|namespace| *namespace != key.namespace)
+    {
+        return Ok(());
+    }
+    let everything = query.labels.is_empty() && query.fields.is_empty();
+    if everything || Facts::read(facts.as_deref())?.selected(&key, &query.labels, &query.fields) {
+        chosen.push((key, body));
+    }
+    Ok(())
+}
+
+const LOAD: &str = "
+SELECT b.id, b.rv, b.revision_at, b.form, b.blobs, b.text
+FROM json_each($1) j
+CROSS JOIN body b ON b.id = j.value";
+
+async fn load(
+    connection: &mut SqliteConnection,
+    chosen: Vec<(Key, i64)>,
+) -> Result<Vec<Stored>, StoreError> {
+    if chosen.is_empty() {
+        return Ok(Vec::new());
+    }
+    let failed = during(ATTEMPT);
+    let places: HashMap<i64, usize> = chosen
+        .iter()
+        .enumerate()
+        .map(|(place, (_, body))| (*body, place))
+        .collect();
+    let numbers: Vec<i64> = chosen.iter().map(|(_, body)| *body).collect();
+    let numbers = serde_json::to_string(&numbers).map_err(|source| StoreError::Engine {
+        attempt: ATTEMPT,
+        source: source.into(),
+    })?;
+    let mut states = Vec::new();
+    states.resize_with(chosen.len(), || None);
+    let mut rows = sqlx::query(LOAD).bind(numbers).fetch(connection);
+    while let Some(row) = rows.try_next().await.map_err(&failed)? {
+        let id: i64 = row.try_get(0).map_err(&failed)?;
+        let revision: i64 = row.try_get(1).map_err(&failed)?;
+        let body = BodyRow::unpack(&row, 2)?;
+        if let Some(state) = places.get(&id).and_then(|place| states.get_mut(*place)) {
+            *state = Some((revision as u64, body));
+        }
+    }
+    chosen
+        .into_iter()
+        .zip(states)
+        .map(|((key, _), state)| {
+            let (revision, body) = state.ok_or_else(|| damaged("an object has no body"))?;
+            Ok(Stored {
+                key,
+                revision,
+                body,
+            })
+        })
+        .collect()
+}

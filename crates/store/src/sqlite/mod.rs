@@ -1,0 +1,254 @@
+//! The store on SQLite: one writer task, a few readers, and the hints between them. The files
+//! beside this one are its verbs.
+
+mod apply;
+mod blobs;
+mod body;
+mod compact;
+mod events;
+mod facts;
+mod fault;
+mod list;
+mod lookup;
+pub(crate) mod open;
+mod plan;
+mod schema;
+mod script;
+mod writer;
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use fault::during;
+use muster_apiserver::store::{
+    Event, Key, ListQuery, Page, Resource, Store, StoreError, Stored, Write,
+};
+use muster_kind::Digest;
+use sqlx::sqlite::SqlitePool;
+use sqlx::{SqliteConnection, SqliteExecutor};
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, SystemTime};
+use tokio::sync::{mpsc, watch};
+use tokio::task::JoinHandle;
+use writer::{Job, Writer};
+
+/// Objects, their history and their blobs in a directory of this machine. Made with
+/// [`SqliteStore::open`]; [`SqliteStore::close`] ends it in order, and dropping it finishes what
+/// is queued as long as the runtime lives.
+#[derive(Debug)]
+pub struct SqliteStore {
+    jobs: mpsc::Sender<Job>,
+    readers: SqlitePool,
+    hints: Hints,
+    blob_idle: Duration,
+    writer: Mutex<Option<JoinHandle<Writer>>>,
+}
+
+impl SqliteStore {
+    fn start(writer: Writer, readers: SqlitePool, hints: Hints, blob_idle: Duration) -> Self {
+        let (jobs, queue) = mpsc::channel(writer::QUEUE);
+        let writer = Mutex::new(Some(tokio::spawn(writer.run(queue))));
+        SqliteStore {
+            jobs,
+            readers,
+            hints,
+            blob_idle,
+            writer,
+        }
+    }
+
+    /// Finishes the writes that are queued, refuses later ones, moves the log into the database
+    /// and lets the directory go. Closing again does nothing.
+    pub async fn close(&self) -> Result<(), StoreError> {
+        let writer = self
+            .writer
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take();
+        let Some(writer) = writer else { return Ok(()) };
+        // A writer that is gone already has closed its end.
+        let _ = self.jobs.send(Job::Close).await;
+        let writer = writer.await;
+        // The log can be moved whole only when nobody reads it.
+        self.readers.close().await;
+        match writer {
+            Ok(writer) => writer.end().await.map_err(during("closing the database")),
+            Err(source) => Err(StoreError::Engine {
+                attempt: "ending the writer",
+                source: source.into(),
+            }),
+        }
+    }
+}
+
+#[async_trait]
+impl Store for SqliteStore {
+    async fn get(&self, resource: &Resource, key: &Key) -> Result<Option<Stored>, StoreError> {
+        lookup::get(&self.readers, resource, key).await
+    }
+
+    async fn list(&self, query: ListQuery) -> Result<Page, StoreError> {
+        list::list(&self.readers, query).await
+    }
+
+    async fn count(
+        &self,
+        resource: &Resource,
+        namespace: Option<&str>,
+        after: Option<&Key>,
+    ) -> Result<u64, StoreError> {
+        lookup::count(&self.readers, resource, namespace, after).await
+    }
+
+    async fn write(&self, write: Write) -> Result<u64, StoreError> {
+        blobs::write(self, write).await
+    }
+
+    async fn events(
+        &self,
+        resource: &Resource,
+        after: u64,
+        limit: usize,
+    ) -> Result<Vec<Event>, StoreError> {
+        events::events(&self.readers, resource, after, limit).await
+    }
+
+    async fn revision(&self, resource: &Resource) -> Result<u64, StoreError> {
+        Ok(clock(&self.readers, resource).await?.revision as u64)
+    }
+
+    fn hint(&self, resource: &Resource) -> watch::Receiver<u64> {
+        self.hints.follow(resource)
+    }
+
+    async fn blob(&self, digest: &Digest) -> Result<Option<Bytes>, StoreError> {
+        blobs::blob(&self.readers, digest).await
+    }
+
+    async fn owned(&self, uid: &str, limit: usize) -> Result<Vec<(Resource, Key)>, StoreError> {
+        lookup::owned(&self.readers, uid, limit).await
+    }
+
+    async fn uid_exists(&self, uid: &str) -> Result<bool, StoreError> {
+        lookup::uid_exists(&self.readers, uid).await
+    }
+
+    async fn dangling(&self, limit: usize) -> Result<Vec<(Resource, Key)>, StoreError> {
+        lookup::dangling(&self.readers, limit).await
+    }
+
+    async fn compact(&self, keep_seconds: u64, keep_events: u64) -> Result<u64, StoreError> {
+        compact::compact(self, keep_seconds, keep_events).await
+    }
+}
+
+/// A resource's clock.
+#[derive(Clone, Copy, Debug, Default)]
+struct Clock {
+    /// The resource's number in the other tables; of a resource never written, one that is in
+    /// none.
+    resource: i64,
+    /// The newest revision.
+    revision: i64,
+    /// The newest revision that the log no longer has.
+    compacted: i64,
+}
+
+impl From<(i64, i64, i64)> for Clock {
+    fn from((resource, revision, compacted): (i64, i64, i64)) -> Self {
+        Clock {
+            resource,
+            revision,
+            compacted,
+        }
+    }
+}
+
+impl Clock {
+    /// Refuses what lies outside of the log.
+    fn check(&self, asked: u64) -> Result<(), StoreError> {
+        if signed(asked) > self.revision {
+            return Err(StoreError::Future {
+                asked,
+                current: self.revision as u64,
+            });
+        }
+        if signed(asked) < self.compacted {
+            return Err(StoreError::Compacted {
+                asked,
+                compacted: self.compacted as u64,
+            });
+        }
+        Ok(())
+    }
+}
+
+const CLOCK: &str = "
+SELECT id, rv, compacted_rv
+FROM clock
+WHERE resource = $1";
+
+async fn clock<'e>(
+    executor: impl SqliteExecutor<'e>,
+    resource: &Resource,
+) -> Result<Clock, StoreError> {
+    let found: Option<(i64, i64, i64)> = sqlx::query_as(CLOCK)
+        .bind(&**resource)
+        .fetch_optional(executor)
+        .await
+        .map_err(during("reading a clock"))?;
+    Ok(found.map(Clock::from).unwrap_or_default())
+}
+
+/// The newest revision this process knows of, per resource.
+#[derive(Clone, Debug, Default)]
+struct Hints(Arc<Mutex<HashMap<Resource, watch::Sender<u64>>>>);
+
+const CLOCKS: &str = "
+SELECT resource, rv
+FROM clock";
+
+impl Hints {
+    async fn read(connection: &mut SqliteConnection) -> Result<Self, sqlx::Error> {
+        let hints = Hints::default();
+        let clocks: Vec<(String, i64)> = sqlx::query_as(CLOCKS).fetch_all(connection).await?;
+        for (resource, revision) in clocks {
+            hints.raise(&resource.into(), revision as u64);
+        }
+        Ok(hints)
+    }
+
+    fn follow(&self, resource: &Resource) -> watch::Receiver<u64> {
+        self.with(resource, watch::Sender::subscribe)
+    }
+
+    fn raise(&self, resource: &Resource, revision: u64) {
+        self.with(resource, |hint| {
+            hint.send_if_modified(|known| {
+                let grown = revision > *known;
+                *known = revision.max(*known);
+                grown
+            })
+        });
+    }
+
+    fn with<T>(&self, resource: &Resource, act: impl FnOnce(&watch::Sender<u64>) -> T) -> T {
+        let mut hints = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        act(hints
+            .entry(resource.clone())
+            .or_insert_with(|| watch::Sender::new(0)))
+    }
+}
+
+/// A number as the engine keeps it; what is too large is larger than anything stored.
+fn signed(number: u64) -> i64 {
+    i64::try_from(number).unwrap_or(i64::MAX)
+}
+
+/// Milliseconds since 1970.
+fn now() -> i64 {
+    let since = SystemTime::now()
+        .duration_since(SystemTime::UNIX_EPOCH)
+        .unwrap_or_default();
+    i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
+}

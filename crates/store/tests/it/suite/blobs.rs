@@ -1,0 +1,74 @@
+//! Blobs: stored once, found by digest, there as long as anything refers to them.
+
+use super::*;
+
+fn bytes(seed: u32, size: u32) -> Bytes {
+    (0..size)
+        .map(|n| (n.wrapping_mul(n ^ seed) >> 3) as u8)
+        .collect()
+}
+
+pub(crate) async fn a_blob_is_found_by_its_digest_and_shared(store: Shared) {
+    let large = bytes(1, 300_000);
+    let digest = Digest::of(&large);
+    assert_eq!(store.blob(&digest).await.unwrap(), None);
+    for name in ["x", "y"] {
+        let thing = Thing::new("a", name).blob(&large);
+        thing.create(&store).await;
+        let found = store.get(&things(), &thing.key).await.unwrap().unwrap();
+        assert_eq!(found.body, thing.body());
+        assert_eq!(found.body.blobs.len(), 1);
+    }
+    assert_eq!(store.blob(&digest).await.unwrap(), Some(large));
+    let empty = Bytes::new();
+    Thing::new("a", "z").blob(&empty).create(&store).await;
+    assert_eq!(store.blob(&Digest::of(&empty)).await.unwrap(), Some(empty));
+}
+
+pub(crate) async fn an_update_may_refer_to_a_stored_blob_without_its_bytes(store: Shared) {
+    let thing = Thing::new("a", "x").blob(&bytes(2, 5000));
+    thing.create(&store).await;
+    let mut next = thing.clone().number(1);
+    next.blobs.clear();
+    next.update(&store, 1).await;
+    let found = store.get(&things(), &thing.key).await.unwrap().unwrap();
+    assert_eq!(found.body, next.body());
+}
+
+pub(crate) async fn a_write_that_refers_to_unknown_bytes_is_refused(store: Shared) {
+    let mut thing = Thing::new("a", "x").blob(&bytes(3, 10));
+    thing.blobs.clear();
+    let refused = store.write(thing.write(Expect::Absent)).await;
+    assert!(
+        matches!(refused, Err(StoreError::Engine { .. })),
+        "{refused:?}"
+    );
+    assert_eq!(store.revision(&things()).await.unwrap(), 0);
+    Thing::new("a", "y").create(&store).await;
+}
+
+/// Needs a store that sweeps blobs at once when nothing refers to them.
+pub(crate) async fn a_blob_lives_while_object_or_log_refer_to_it(store: Shared) {
+    let shared = bytes(4, 10_000);
+    let digest = Digest::of(&shared);
+    let (x, y) = (
+        Thing::new("a", "x").blob(&shared),
+        Thing::new("a", "y").blob(&shared),
+    );
+    x.create(&store).await;
+    y.create(&store).await;
+    store.compact(0, 0).await.unwrap();
+    assert!(store.blob(&digest).await.unwrap().is_some(), "two objects");
+    x.delete(&store, 1).await;
+    store.compact(0, 0).await.unwrap();
+    assert!(store.blob(&digest).await.unwrap().is_some(), "one object");
+    Thing::new("a", "y").update(&store, 2).await;
+    store.compact(3600, 0).await.unwrap();
+    assert!(store.blob(&digest).await.unwrap().is_some(), "the log");
+    store.compact(0, 0).await.unwrap();
+    // Letting go touches a blob, so it goes with the next sweep after its time.
+    store.compact(0, 0).await.unwrap();
+    assert_eq!(store.blob(&digest).await.unwrap(), None, "nothing");
+    x.create(&store).await;
+    assert_eq!(store.blob(&digest).await.unwrap(), Some(shared));
+}

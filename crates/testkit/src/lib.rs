@@ -1,0 +1,17 @@
+//! Real servers and real clients for the tests: etcd, kube-apiserver, `kubectl` and Muster itself
+//! as processes on private ports, and an HTTPS client that sends a request exactly as written.
+//! Nothing here pretends: a test that cannot find its server fails and says how to get it.
+//! Start reading at [`kubernetes::Kubernetes`] and [`muster::Muster`].
+
+pub mod binaries;
+pub mod certificates;
+pub mod etcd;
+pub mod http;
+pub mod kubeconfig;
+pub mod kubectl;
+pub mod kubernetes;
+pub mod muster;
+pub mod port;
+pub mod process;
+pub mod wait;
+pub mod watch;

@@ -1,0 +1,119 @@
+//! Muster itself as a process, as a user starts it: `muster up`.
+
+use crate::http;
+use crate::kubeconfig::Kubeconfig;
+use crate::port;
+use crate::process::{Directory, Process};
+use crate::wait;
+use anyhow::{Context, Result};
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitStatus};
+use std::time::Duration;
+
+/// How long `muster up` may take to be ready.
+const START: Duration = Duration::from_secs(30);
+
+/// How long it may take to end after SIGTERM.
+const STOP: Duration = Duration::from_secs(90);
+
+/// A running `muster up`; it ends when dropped.
+#[derive(Debug)]
+pub struct Muster {
+    process: Process,
+    kubeconfig: Kubeconfig,
+    binary: PathBuf,
+    data: PathBuf,
+    arguments: Vec<String>,
+    directory: Directory,
+}
+
+impl Muster {
+    /// Starts the binary on a fresh data directory. The path comes from the caller, because only
+    /// the tests of the package that holds the binary know it (`env!("CARGO_BIN_EXE_muster")`).
+    pub fn start(binary: impl AsRef<Path>) -> Result<Muster> {
+        Muster::start_with(binary, &[])
+    }
+
+    /// Starts the binary with further arguments after `up`.
+    pub fn start_with(binary: impl AsRef<Path>, arguments: &[&str]) -> Result<Muster> {
+        let directory = Directory::new("up")?;
+        let data = directory.join("data");
+        let arguments: Vec<String> = arguments.iter().map(|&argument| argument.into()).collect();
+        let (process, kubeconfig) = launch(binary.as_ref(), &data, &arguments, &directory)?;
+        let binary = binary.as_ref().into();
+        Ok(Muster {
+            process,
+            kubeconfig,
+            binary,
+            data,
+            arguments,
+            directory,
+        })
+    }
+
+    /// Starts it again on the same data, after [`Muster::kill9`] or [`Muster::terminate`]. What
+    /// still runs is killed first.
+    pub fn restart(&mut self) -> Result<()> {
+        if self.process.exit_status()?.is_none() {
+            self.process.kill9()?;
+        }
+        (self.process, self.kubeconfig) =
+            launch(&self.binary, &self.data, &self.arguments, &self.directory)?;
+        Ok(())
+    }
+
+    /// Kills it as a power cut would, with no chance to tidy up.
+    pub fn kill9(&mut self) -> Result<ExitStatus> {
+        self.process.kill9()
+    }
+
+    /// Asks it to end with SIGTERM, and waits.
+    pub fn terminate(&mut self) -> Result<ExitStatus> {
+        self.process.terminate(STOP)
+    }
+
+    /// How to reach it; the port is a new one after a restart.
+    pub fn kubeconfig(&self) -> &Kubeconfig {
+        &self.kubeconfig
+    }
+
+    /// The kubeconfig file it wrote.
+    pub fn kubeconfig_path(&self) -> PathBuf {
+        self.data.join("kubeconfig")
+    }
+
+    /// Its data directory.
+    pub fn data(&self) -> &Path {
+        &self.data
+    }
+
+    /// The process, for its memory, its log and its signals.
+    pub fn process(&mut self) -> &mut Process {
+        &mut self.process
+    }
+}
+
+fn launch(
+    binary: &Path,
+    data: &Path,
+    arguments: &[String],
+    directory: &Directory,
+) -> Result<(Process, Kubeconfig)> {
+    let mut command = Command::new(binary);
+    command
+        .arg("up")
+        .arg("--data")
+        .arg(data)
+        .args(["--listen", "127.0.0.1:0"])
+        .args(arguments);
+    let mut process = Process::start("muster", &mut command, &directory.join("muster.log"))?;
+    // After a restart the file of the last run is still there and names the old port, so its mere
+    // presence means nothing: ready is what answers.
+    let kubeconfig = wait::until("the readiness of muster", START, || {
+        port::early_exit(&mut process)?;
+        let kubeconfig = Kubeconfig::read(&data.join("kubeconfig")).ok();
+        Ok(kubeconfig.filter(http::is_ready))
+    })
+    .with_context(|| format!("the log of muster ends:\n{}", process.log_tail()))?;
+    Ok((process, kubeconfig))
+}

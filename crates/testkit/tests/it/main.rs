@@ -1,0 +1,3 @@
+//! The kit against the servers it is made for.
+
+mod kubernetes;

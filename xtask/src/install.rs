@@ -1,0 +1,68 @@
+//! What the tests need on a machine beside Rust: Debian packages, Python's Kubernetes client, and
+//! Kubernetes itself, which is built once. Nothing of it enters the checkout.
+
+use crate::run::run;
+use anyhow::{Context, Result, bail};
+use muster_testkit::binaries;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+
+/// Debian packages and the program by which each is recognised.
+const PACKAGES: [(&str, &str); 3] = [
+    ("etcd-server", "etcd"),
+    ("python3-venv", "python3"),
+    ("procps", "pgrep"),
+];
+
+/// The third family of clients, beside kubectl and kube-rs.
+const PYTHON_CLIENT: &str = "kubernetes==36.0.2";
+
+/// Installs what is missing, or says what to install.
+pub(crate) fn packages() -> Result<()> {
+    let missing: Vec<&str> = PACKAGES
+        .iter()
+        .filter(|(_, program)| !has(program))
+        .map(|(package, _)| *package)
+        .collect();
+    if missing.is_empty() {
+        return Ok(());
+    }
+    let list = missing.join(" ");
+    let root = Command::new("id")
+        .arg("-u")
+        .output()
+        .is_ok_and(|out| out.stdout == b"0\n");
+    if !root || !has("apt-get") {
+        bail!("the tests need more programs; install them first:\n\n  apt-get install {list}");
+    }
+    run("apt-get", &["update", "-qq"])?;
+    let mut arguments = vec!["install", "-y", "-qq", "--no-install-recommends"];
+    arguments.extend(missing);
+    run("apt-get", &arguments)
+}
+
+fn has(program: &str) -> bool {
+    Command::new("which")
+        .arg(program)
+        .stdout(Stdio::null())
+        .status()
+        .is_ok_and(|status| status.success())
+}
+
+/// Python with its Kubernetes client, in our cache; returns the interpreter.
+pub(crate) fn python() -> Result<PathBuf> {
+    let cache = binaries::cache().context("neither MUSTER_CACHE nor HOME is set")?;
+    let home = cache.join("python");
+    let (interpreter, stamp) = (home.join("bin/python3"), home.join(PYTHON_CLIENT));
+    if !stamp.exists() {
+        let path = home.to_string_lossy();
+        run("python3", &["-m", "venv", "--clear", &path])?;
+        let program = interpreter.to_string_lossy();
+        run(
+            &program,
+            &["-m", "pip", "install", "--quiet", PYTHON_CLIENT],
+        )?;
+        std::fs::write(&stamp, "").context("remembering that the client is installed")?;
+    }
+    Ok(interpreter)
+}

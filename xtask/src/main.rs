@@ -1,0 +1,45 @@
+//! The project's tasks: `cargo xtask test` is what CI runs; the rest is for people.
+
+mod dependencies;
+mod generate;
+mod install;
+mod run;
+mod test;
+
+use anyhow::{Result, bail};
+use std::process::ExitCode;
+
+const HELP: &str = "\
+cargo xtask <task>
+
+  test              install what the tests need, check everything, run all tests
+  check             formatting, lints, bans and licences: the quick part of `test`
+  generate          rewrite the tables made from the real kube-apiserver
+  generate --check  say whether they are fresh
+";
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    match task(&arguments) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn task(arguments: &[&str]) -> Result<()> {
+    match arguments {
+        ["test", filter @ ..] => test::all(filter),
+        ["check"] => test::check(),
+        ["generate"] => generate::builtin_tables(false),
+        ["generate", "--check"] => generate::builtin_tables(true),
+        [] | ["help" | "--help" | "-h"] => {
+            eprint!("{HELP}");
+            Ok(())
+        }
+        other => bail!("there is no task {:?}\n\n{HELP}", other.join(" ")),
+    }
+}
