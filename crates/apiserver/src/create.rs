@@ -12,8 +12,12 @@ use serde_json::{Value, json};
 const NAME_TRIES: usize = 8;
 
 impl Writer<'_> {
-    /// Makes a new object.
-    pub(crate) async fn create(&mut self, mut object: Object) -> Result<Written, Status> {
+    /// Makes a new object. `own` is false where an apply has settled the ownership already.
+    pub(crate) async fn create(
+        &mut self,
+        mut object: Object,
+        own: bool,
+    ) -> Result<Written, Status> {
         self.check_place(&object.tree)?;
         let sent = meta(&object.tree, "resourceVersion");
         if !matches!(sent, "" | "0") {
@@ -39,7 +43,9 @@ impl Writer<'_> {
                 metadata_mut(&mut object.tree).insert("name".into(), json!(name));
             }
             self.validate(&mut object, None)?;
-            self.own(None, &mut object);
+            if own {
+                self.own(None, &mut object);
+            }
             let name = meta(&object.tree, "name").to_owned();
             match self.place(object).await {
                 Err(StoreError::Exists) if generated && attempt < NAME_TRIES => {}

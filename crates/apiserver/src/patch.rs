@@ -213,7 +213,7 @@ impl Writer<'_> {
                 blobs: applied.blobs.clone(),
             }),
             Err(ApplyError::BadRequest(message)) => Err(Status::bad_request(message)),
-            Err(ApplyError::Invalid(message)) => Err(Status::internal(message)),
+            Err(ApplyError::Invalid(message)) => Err(Status::unexplained(message)),
             Err(ApplyError::Conflicts(conflicts)) => {
                 let causes = conflicts
                     .0
@@ -236,7 +236,7 @@ impl Writer<'_> {
         }
         let metadata = metadata_mut(&mut object.tree);
         metadata.insert("name".into(), json!(self.target.key.name));
-        self.create(object).await
+        self.create(object, false).await
     }
 }
 

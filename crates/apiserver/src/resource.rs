@@ -232,7 +232,7 @@ impl<'a> Call<'a> {
         let (written, made) = match verb {
             Verb::Create => {
                 let object = writer.decode(&bytes, headers)?;
-                (writer.create(object).await?, true)
+                (writer.create(object, true).await?, true)
             }
             Verb::Update => {
                 let object = writer.decode(&bytes, headers)?;

@@ -220,7 +220,7 @@ pub trait Store: Send + Sync + 'static {
         limit: usize,
     ) -> Result<Vec<Event>, StoreError>;
 
-    /// The newest revision of a resource, read from the database.
+    /// The newest revision of a resource, read from the database; 1 if nothing was ever written.
     async fn revision(&self, resource: &Resource) -> Result<u64, StoreError>;
 
     /// A hint that the log has grown: the newest revision this process knows of. It may lag and

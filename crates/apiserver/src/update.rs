@@ -49,7 +49,7 @@ impl Writer<'_> {
                     let metadata = metadata_mut(&mut object.tree);
                     metadata.remove("resourceVersion");
                     metadata.insert("name".into(), json!(target.key.name));
-                    return Ok((self.create(object).await?, true));
+                    return Ok((self.create(object, true).await?, true));
                 }
                 return Err(target.not_found());
             };

@@ -235,6 +235,10 @@ impl Status {
         status.details = true;
         status
     }
+    /// 500 without a reason: what Kubernetes answers where it has no better word.
+    pub fn unexplained(message: impl Into<String>) -> Self {
+        Status::new(500, "", message)
+    }
     /// 503: not now.
     pub fn unavailable(message: impl Into<String>) -> Self {
         Status::new(503, "ServiceUnavailable", message)
@@ -287,6 +291,11 @@ impl Status {
             "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure",
             "message": self.message, "reason": self.reason, "code": self.code,
         });
+        if self.reason.is_empty()
+            && let Some(map) = status.as_object_mut()
+        {
+            map.remove("reason");
+        }
         if let Some(token) = &self.continue_token {
             status["metadata"]["continue"] = json!(token);
         }

@@ -4,7 +4,7 @@
 use super::body::BodyRow;
 use super::facts::Facts;
 use super::script::Script;
-use super::signed;
+use super::{BEGINNING, signed};
 use bytes::Bytes;
 use muster_apiserver::store::{Expect, Key, Resource, StoreError};
 use muster_kind::Digest;
@@ -63,7 +63,7 @@ WHERE c.resource = $1";
 
 const NEW_CLOCK: &str = "
 INSERT INTO clock (resource, rv, compacted_rv)
-VALUES ($1, 0, 0)";
+VALUES ($1, $2, 0)";
 
 /// Makes one write in the transaction that is open on `connection`.
 pub(super) async fn apply(
@@ -84,11 +84,13 @@ pub(super) async fn apply(
         None => {
             let made = sqlx::query(NEW_CLOCK)
                 .bind(&*write.resource)
+                .bind(BEGINNING)
                 .execute(&mut *connection)
                 .await?;
             let resource = made.last_insert_rowid();
             Current {
                 resource,
+                clock: BEGINNING,
                 ..Current::default()
             }
         }

@@ -10,7 +10,7 @@
 use super::fault::during;
 use super::script::event_number;
 use super::writer::Job;
-use super::{Clock, SqliteStore, now, signed};
+use super::{BEGINNING, Clock, SqliteStore, now, signed};
 use muster_apiserver::store::{EventType, StoreError};
 use sqlx::SqliteConnection;
 use sqlx::sqlite::SqlitePool;
@@ -90,7 +90,7 @@ ORDER BY rv
 LIMIT 1";
 
 /// The newest revision that goes: before the first entry young enough, and before the newest ones.
-/// Every revision has its entry, so counting entries is counting revisions.
+/// Every revision behind the beginning has its entry, so counting entries is counting revisions.
 async fn cut(
     readers: &SqlitePool,
     clock: &Clock,
@@ -105,9 +105,12 @@ async fn cut(
         .await
         .map_err(during("looking for the end of the log"))?;
     let by_age = first.map_or(clock.revision, |first| first - 1);
-    Ok(by_age
-        .min(clock.revision.saturating_sub(keep_events))
-        .max(clock.compacted))
+    let to = by_age.min(clock.revision.saturating_sub(keep_events));
+    // The beginning has no entry: where only it would go, nothing goes.
+    Ok(match to > BEGINNING {
+        true => to.max(clock.compacted),
+        false => clock.compacted,
+    })
 }
 
 const CANDIDATES: &str = "

@@ -142,15 +142,19 @@ impl Store for SqliteStore {
     }
 }
 
+/// The revision of a resource that was never written; its first write gets the next. It is not 0,
+/// which clients of Kubernetes read as "any".
+const BEGINNING: i64 = 1;
+
 /// A resource's clock.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug)]
 struct Clock {
     /// The resource's number in the other tables; of a resource never written, one that is in
     /// none.
     resource: i64,
     /// The newest revision.
     revision: i64,
-    /// The newest revision that the log no longer has.
+    /// The newest revision that the log no longer has; 0 if it still has all.
     compacted: i64,
 }
 
@@ -165,6 +169,13 @@ impl From<(i64, i64, i64)> for Clock {
 }
 
 impl Clock {
+    /// The clock of a resource that was never written.
+    const NEW: Clock = Clock {
+        resource: 0,
+        revision: BEGINNING,
+        compacted: 0,
+    };
+
     /// Refuses what lies outside of the log.
     fn check(&self, asked: u64) -> Result<(), StoreError> {
         if signed(asked) > self.revision {
@@ -197,7 +208,7 @@ async fn clock<'e>(
         .fetch_optional(executor)
         .await
         .map_err(during("reading a clock"))?;
-    Ok(found.map(Clock::from).unwrap_or_default())
+    Ok(found.map_or(Clock::NEW, Clock::from))
 }
 
 /// The newest revision this process knows of, per resource.
@@ -236,7 +247,7 @@ impl Hints {
         let mut hints = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         act(hints
             .entry(resource.clone())
-            .or_insert_with(|| watch::Sender::new(0)))
+            .or_insert_with(|| watch::Sender::new(BEGINNING as u64)))
     }
 }
 

@@ -15,7 +15,7 @@ const ROUNDS: usize = 6;
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_acknowledged_write_survives_a_killed_process() {
     let directory = tempfile::tempdir().unwrap();
-    let mut newest = 0;
+    let mut newest = 1;
     for round in 0..ROUNDS {
         let acknowledged = killed_child(directory.path(), 5 + round * 23);
         assert!(!acknowledged.is_empty());

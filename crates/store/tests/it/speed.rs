@@ -109,7 +109,7 @@ async fn speed() {
         .await;
         list(&shared, "one by name", fielded("metadata.name=x-3-77")).await;
     }
-    let at = Some(5000);
+    let at = Some(5001);
     list(
         &shared,
         "5 000 events back, in pages",

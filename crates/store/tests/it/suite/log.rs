@@ -28,17 +28,17 @@ fn described(events: &[Event]) -> Vec<String> {
 pub(crate) async fn the_log_has_every_change_with_the_state_before(store: Shared) {
     let thing = Thing::new("a", "x");
     thing.clone().number(1).create(&store).await;
-    thing.clone().number(2).update(&store, 1).await;
-    thing.clone().number(3).delete(&store, 2).await;
+    thing.clone().number(2).update(&store, 2).await;
+    thing.clone().number(3).delete(&store, 3).await;
     thing.clone().number(4).create(&store).await;
     Thing::new("b", "y").create(&store).await;
     let events = store.events(&things(), 0, 10).await.unwrap();
     let expected = [
-        "1 Added a/x None->1",
-        "2 Modified a/x Some(1)->2",
-        "3 Deleted a/x Some(2)->3",
-        "4 Added a/x None->4",
-        "5 Added b/y None->0",
+        "2 Added a/x None->1",
+        "3 Modified a/x Some(1)->2",
+        "4 Deleted a/x Some(2)->3",
+        "5 Added a/x None->4",
+        "6 Added b/y None->0",
     ];
     assert_eq!(described(&events), expected);
     assert_eq!(events[0].body, thing.number(1).body());
@@ -55,27 +55,28 @@ pub(crate) async fn the_log_is_read_from_any_revision_in_pieces(store: Shared) {
             .map(|event| event.revision)
             .collect::<Vec<_>>()
     };
-    assert_eq!(revisions(0, 100).await, [1, 2, 3, 4, 5]);
-    assert_eq!(revisions(3, 100).await, [4, 5]);
-    assert_eq!(revisions(1, 2).await, [2, 3]);
-    assert!(revisions(5, 100).await.is_empty());
+    assert_eq!(revisions(0, 100).await, [2, 3, 4, 5, 6]);
+    assert_eq!(revisions(1, 100).await, [2, 3, 4, 5, 6]);
+    assert_eq!(revisions(4, 100).await, [5, 6]);
+    assert_eq!(revisions(2, 2).await, [3, 4]);
+    assert!(revisions(6, 100).await.is_empty());
     assert_eq!(revisions(0, usize::MAX).await.len(), 5);
-    assert_eq!(
-        store.events(&resource("other"), 0, 10).await.unwrap().len(),
-        0
-    );
+    for after in [0, 1] {
+        let events = store.events(&resource("other"), after, 10).await.unwrap();
+        assert_eq!(events.len(), 0);
+    }
 }
 
 pub(crate) async fn a_delete_event_carries_the_revision_of_the_delete(store: Shared) {
     let thing = Thing::new("a", "x");
     thing.create(&store).await;
     Thing::new("a", "y").create(&store).await;
-    let revision = thing.clone().number(7).delete(&store, 1).await;
-    let events = store.events(&things(), 2, 10).await.unwrap();
-    assert_eq!(revision, 3);
+    let revision = thing.clone().number(7).delete(&store, 2).await;
+    let events = store.events(&things(), 3, 10).await.unwrap();
+    assert_eq!(revision, 4);
     assert_eq!(
         (events[0].revision, events[0].event),
-        (3, EventType::Deleted)
+        (4, EventType::Deleted)
     );
     assert_eq!(events[0].body, thing.clone().number(7).body());
     assert_eq!(events[0].before, Some(thing.body()));
@@ -83,7 +84,7 @@ pub(crate) async fn a_delete_event_carries_the_revision_of_the_delete(store: Sha
 
 pub(crate) async fn a_hint_follows_the_clock(store: Shared) {
     let mut hint = store.hint(&things());
-    assert_eq!(*hint.borrow_and_update(), 0);
+    assert_eq!(*hint.borrow_and_update(), 1);
     Thing::new("a", "x")
         .of("other.example.com")
         .create(&store)
@@ -91,13 +92,13 @@ pub(crate) async fn a_hint_follows_the_clock(store: Shared) {
     assert!(!hint.has_changed().unwrap());
     Thing::new("a", "x").create(&store).await;
     assert!(hint.has_changed().unwrap());
-    assert_eq!(*hint.borrow_and_update(), 1);
+    assert_eq!(*hint.borrow_and_update(), 2);
     let refused = store
         .write(Thing::new("a", "x").write(Expect::Absent))
         .await;
     assert!(refused.is_err());
     assert!(!hint.has_changed().unwrap());
-    assert_eq!(*store.hint(&things()).borrow(), 1);
+    assert_eq!(*store.hint(&things()).borrow(), 2);
 }
 
 const WRITERS: usize = 16;
@@ -158,9 +159,9 @@ async fn tail(store: &Shared, resource: &Resource) -> Vec<(usize, u64)> {
     let mut hint = store.hint(resource);
     let mut seen: Vec<(usize, u64)> = Vec::new();
     while seen.len() < all {
-        let last = seen.last().map_or(0, |(_, revision)| *revision);
+        let last = seen.last().map_or(1, |(_, revision)| *revision);
         for event in store.events(resource, last, 7).await.unwrap() {
-            let expected = seen.last().map_or(0, |(_, revision)| *revision) + 1;
+            let expected = seen.last().map_or(1, |(_, revision)| *revision) + 1;
             assert_eq!(event.revision, expected, "a gap in {resource}");
             seen.push((which, event.revision));
         }

@@ -4,7 +4,7 @@ use super::*;
 
 /// Creates, changes and deletes; after each step the list as it was then.
 async fn history(store: &Shared) -> Vec<(u64, String)> {
-    let mut states = vec![(0, String::new())];
+    let mut states = vec![(0, String::new()), (1, String::new())];
     let (a, b, c) = (
         Thing::new("a", "x"),
         Thing::new("a", "y"),
@@ -14,13 +14,13 @@ async fn history(store: &Shared) -> Vec<(u64, String)> {
         states.push((revision, described(store, all()).await));
     };
     let steps: [(&Thing, Option<u64>, &str); 9] = [
-        (&a, Some(1), "new"),
-        (&b, Some(2), "new"),
-        (&c, Some(3), "new"),
-        (&a, Some(4), "change"),
+        (&a, Some(2), "new"),
+        (&b, Some(3), "new"),
+        (&c, Some(4), "new"),
+        (&a, Some(5), "change"),
         (&b, None, "delete"),
-        (&b, Some(6), "new"),
-        (&a, Some(7), "change"),
+        (&b, Some(7), "new"),
+        (&a, Some(8), "change"),
         (&c, None, "delete"),
         (&a, None, "delete"),
     ];
@@ -83,13 +83,14 @@ pub(crate) async fn every_past_revision_can_be_listed_exactly(store: Shared) {
 pub(crate) async fn selectors_judge_the_past_by_its_own_labels(store: Shared) {
     history(&store).await;
     for (revision, selector, expected) in [
-        (3, "stage=s1", "a/x@1=1"),
-        (4, "stage=s1", ""),
-        (4, "stage=s4", "a/x@4=4"),
-        (4, "stage in (s2,s4)", "a/x@4=4 a/y@2=2"),
-        (8, "stage", "a/x@7=7 a/y@6=6"),
-        (8, "stage!=s6", "a/x@7=7"),
-        (9, "stage", "a/y@6=6"),
+        (4, "stage=s2", "a/x@2=2"),
+        (5, "stage=s2", ""),
+        (5, "stage=s5", "a/x@5=5"),
+        (5, "stage in (s3,s5)", "a/x@5=5 a/y@3=3"),
+        (9, "stage", "a/x@8=8 a/y@7=7"),
+        (9, "stage!=s7", "a/x@8=8"),
+        (10, "stage", "a/y@7=7"),
+        (1, "stage", ""),
         (0, "stage", ""),
     ] {
         let query = ListQuery {
@@ -103,16 +104,16 @@ pub(crate) async fn selectors_judge_the_past_by_its_own_labels(store: Shared) {
         );
     }
     let query = ListQuery {
-        at: Some(5),
+        at: Some(6),
         ..fielded("metadata.name=x")
     };
-    assert_eq!(described(&store, query).await, "a/x@4=4 b/x@3=3");
+    assert_eq!(described(&store, query).await, "a/x@5=5 b/x@4=4");
     let query = ListQuery {
-        at: Some(5),
+        at: Some(6),
         namespace: Some("b".into()),
         ..all()
     };
-    assert_eq!(described(&store, query).await, "b/x@3=3");
+    assert_eq!(described(&store, query).await, "b/x@4=4");
 }
 
 pub(crate) async fn pages_stay_at_their_revision_whatever_happens_between_them(store: Shared) {
@@ -177,7 +178,7 @@ pub(crate) async fn pages_stay_at_their_revision_whatever_happens_between_them(s
 
 pub(crate) async fn a_future_revision_is_refused(store: Shared) {
     Thing::new("a", "x").create(&store).await;
-    for at in [2, u64::MAX] {
+    for at in [3, u64::MAX] {
         let refused = store
             .list(ListQuery {
                 at: Some(at),
@@ -185,12 +186,12 @@ pub(crate) async fn a_future_revision_is_refused(store: Shared) {
             })
             .await;
         assert!(
-            matches!(refused, Err(StoreError::Future { asked, current: 1 }) if asked == at),
+            matches!(refused, Err(StoreError::Future { asked, current: 2 }) if asked == at),
             "{refused:?}"
         );
         let refused = store.events(&things(), at, 10).await;
         assert!(
-            matches!(refused, Err(StoreError::Future { current: 1, .. })),
+            matches!(refused, Err(StoreError::Future { current: 2, .. })),
             "{refused:?}"
         );
     }
@@ -198,7 +199,7 @@ pub(crate) async fn a_future_revision_is_refused(store: Shared) {
         names(
             &store,
             ListQuery {
-                at: Some(1),
+                at: Some(2),
                 ..all()
             }
         )
