@@ -79,21 +79,14 @@ pub fn media_type(headers: &HeaderMap) -> String {
 }
 
 /// The encoding a request's body is in.
-pub fn encoding(headers: &HeaderMap, builtin: bool) -> Result<Encoding, Status> {
+pub fn encoding(headers: &HeaderMap) -> Result<Encoding, Status> {
     match media_type(headers).as_str() {
         "" | "application/json" | "*/*" => Ok(Encoding::Json),
         "application/yaml" => Ok(Encoding::Yaml),
-        "application/vnd.kubernetes.protobuf" if builtin => Ok(Encoding::Protobuf),
-        _ => {
-            let accepted = if builtin {
-                "application/json, application/yaml, application/vnd.kubernetes.protobuf"
-            } else {
-                "application/json, application/yaml"
-            };
-            Err(Status::unsupported_media_type(format!(
-                "the body of the request was in an unknown format - accepted media types include: {accepted}"
-            )))
-        }
+        "application/vnd.kubernetes.protobuf" => Ok(Encoding::Protobuf),
+        _ => Err(Status::unsupported_media_type(
+            "the body of the request was in an unknown format - accepted media types include: application/json, application/yaml, application/vnd.kubernetes.protobuf",
+        )),
     }
 }
 
@@ -105,9 +98,12 @@ pub fn decode(
     protobuf: ProtobufDecoder,
 ) -> Result<Parsed, Status> {
     match encoding {
-        Encoding::Json => parse::parse(bytes, &kind.opaque).map_err(|error| json_error(&error)),
+        Encoding::Json => {
+            let parsed = parse::parse(bytes, &kind.opaque);
+            parsed.map_err(|error| unrecognized(kind, bytes, &json_error(&error).message))
+        }
         Encoding::Yaml => {
-            let tree = yaml(bytes)?;
+            let tree = yaml(bytes).map_err(|status| unrecognized(kind, bytes, &status.message))?;
             Ok(Parsed {
                 object: Object::seal(tree, kind),
                 duplicates: Vec::new(),
@@ -138,6 +134,25 @@ pub fn yaml(bytes: &[u8]) -> Result<Value, Status> {
 pub fn json_error(error: &serde_json::Error) -> Status {
     Status::bad_request(format!(
         "couldn't get version/kind; json parse error: {error}"
+    ))
+}
+
+/// What a body that is no object of the kind is answered with; its start is shown.
+pub fn unrecognized(kind: &Kind, bytes: &[u8], why: &str) -> Status {
+    const SHOWN: usize = 30;
+    let start = &bytes[..bytes.len().min(SHOWN)];
+    let dots = if bytes.len() > SHOWN { " ..." } else { "" };
+    let shown = match bytes.first() {
+        None => "<empty>".to_owned(),
+        Some(b'{') => format!("{}{dots}", String::from_utf8_lossy(start)),
+        Some(_) => {
+            let hex: String = start.iter().map(|byte| format!("{byte:02x}")).collect();
+            format!("{hex}{dots}")
+        }
+    };
+    Status::bad_request(format!(
+        "the object provided is unrecognized (must be of type {}): {why} ({shown})",
+        kind.kind
     ))
 }
 

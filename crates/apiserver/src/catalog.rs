@@ -1,8 +1,8 @@
 //! The kinds a server serves, found by the group, version and resource that a path names.
 
 use crate::store::Resource;
-use muster_kind::{FieldPath, Kind, Schema, openapi};
-use serde_json::Value;
+use muster_kind::{Body, FieldPath, Kind, Object, Schema, openapi};
+use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 
@@ -21,6 +21,26 @@ impl Served {
     pub fn root(&self) -> &Arc<Schema> {
         self.root
             .get_or_init(|| Arc::new(openapi::root_schema(&self.kind)))
+    }
+
+    /// The name of the version that trees are in.
+    pub fn storage_version(&self) -> String {
+        self.kind.api_version(&self.kind.versions[0])
+    }
+
+    /// An object written down for the store.
+    pub fn body(&self, object: &Object) -> Body {
+        object.body(&self.kind)
+    }
+
+    /// An object read back, in the storage version.
+    pub fn tree(&self, body: &Body, revision: u64) -> Value {
+        let mut tree = body.tree(revision);
+        if let Some(root) = tree.as_object_mut() {
+            root.insert("apiVersion".into(), json!(self.storage_version()));
+            root.insert("kind".into(), json!(self.kind.kind));
+        }
+        tree
     }
 
     /// The value of a selectable field in a tree, as selectors compare it.

@@ -21,7 +21,7 @@ impl Writer<'_> {
         self.check_place(&object.tree)?;
         let sent = meta(&object.tree, "resourceVersion");
         if !matches!(sent, "" | "0") {
-            return Err(Status::bad_request(
+            return Err(Status::unexplained(
                 "resourceVersion should not be set on objects to be created",
             ));
         }
@@ -31,9 +31,11 @@ impl Writer<'_> {
             && let Some(root) = object.tree.as_object_mut()
         {
             root.remove("status");
+            if kind.builtin && kind.schema.properties.contains_key("status") {
+                root.insert("status".into(), json!({}));
+            }
         }
         metadata::prepare_create(&mut object.tree, kind, &target.key.namespace, &self.now);
-        self.admit(Verb::Create, Some(&mut object), None).await?;
         let prefix = meta(&object.tree, "generateName").to_owned();
         let generated = !prefix.is_empty() && meta(&object.tree, "name").is_empty();
         for attempt in 1.. {
@@ -42,6 +44,10 @@ impl Writer<'_> {
                 let name = metadata::generate_name(&prefix);
                 metadata_mut(&mut object.tree).insert("name".into(), json!(name));
             }
+            if attempt == 1 {
+                self.warnings.extend(metadata::warnings(&object.tree, kind));
+            }
+            self.admit(Verb::Create, Some(&mut object), None).await?;
             self.validate(&mut object, None)?;
             if own {
                 self.own(None, &mut object);
@@ -91,13 +97,11 @@ impl Writer<'_> {
     pub(crate) fn check_place(&self, tree: &Value) -> Result<(), Status> {
         let namespace = meta(tree, "namespace");
         let key = &self.target.key;
-        if !namespace.is_empty() && namespace != key.namespace {
-            let message = if self.target.served.kind.is_namespaced() {
-                "the namespace of the provided object does not match the namespace sent on the request"
-            } else {
-                "namespace should not be set on cluster-scoped objects"
-            };
-            return Err(Status::bad_request(message));
+        let namespaced = self.target.served.kind.is_namespaced();
+        if namespaced && !namespace.is_empty() && namespace != key.namespace {
+            return Err(Status::bad_request(
+                "the namespace of the provided object does not match the namespace sent on the request",
+            ));
         }
         let name = meta(tree, "name");
         if !key.name.is_empty() && !name.is_empty() && name != key.name {

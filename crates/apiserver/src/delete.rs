@@ -12,6 +12,7 @@ use bytes::Bytes;
 use http::HeaderMap;
 use muster_kind::kind::FieldError;
 use muster_kind::object::{meta, metadata_mut};
+use muster_kind::status::About;
 use muster_kind::{Kind, Object, Status, parse};
 use serde_json::{Value, json};
 
@@ -42,7 +43,7 @@ impl DeleteOptions {
     ) -> Result<Self, Status> {
         let mut value = json!({});
         if !bytes.is_empty() {
-            value = match body::encoding(headers, true)? {
+            value = match body::encoding(headers)? {
                 body::Encoding::Json => {
                     parse::parse(bytes, &[])
                         .map_err(|e| body::json_error(&e))?
@@ -69,6 +70,33 @@ impl DeleteOptions {
     }
 
     fn from_value(value: &Value, query: &Query) -> Result<Self, Status> {
+        let text = |field: &str| value.get(field).and_then(Value::as_str).unwrap_or_default();
+        if !matches!(text("kind"), "" | "DeleteOptions") {
+            return Err(Status::bad_request(format!(
+                "no kind {:?} is registered for version {:?} in scheme \"pkg/runtime/scheme.go:111\"",
+                text("kind"),
+                text("apiVersion")
+            )));
+        }
+        let grace = query.get("gracePeriodSeconds");
+        if !grace.is_empty() && grace.parse::<i64>().is_err() {
+            return Err(Status::bad_request(format!(
+                "strconv.ParseInt: parsing {grace:?}: invalid syntax"
+            )));
+        }
+        if let Some(grace) = value
+            .get("gracePeriodSeconds")
+            .filter(|g| !g.is_i64() && !g.is_null())
+        {
+            let found = if grace.is_string() {
+                "string"
+            } else {
+                "number"
+            };
+            return Err(Status::bad_request(format!(
+                "json: cannot unmarshal {found} into Go struct field DeleteOptions.gracePeriodSeconds of type int64"
+            )));
+        }
         let mut errors = Vec::new();
         let policy = value.get("propagationPolicy").filter(|v| !v.is_null());
         let orphan = value.get("orphanDependents").and_then(Value::as_bool);
@@ -87,7 +115,7 @@ impl DeleteOptions {
                 errors.push(FieldError::not_supported(
                     "propagationPolicy",
                     policy.unwrap_or(&Value::Null),
-                    &["Background", "Foreground", "Orphan"],
+                    &["Foreground", "Background", "Orphan", "nil"],
                 ));
                 None
             }
@@ -162,7 +190,7 @@ impl Writer<'_> {
             let old = current
                 .map_err(|e| target.failure(e))?
                 .ok_or_else(|| target.not_found())?;
-            let tree = old.body.tree(old.revision);
+            let tree = target.served.tree(&old.body, old.revision);
             self.check_preconditions(options, &tree, old.revision)?;
             self.admit(Verb::Delete, None, Some(&tree)).await?;
             let mut object = Object::of(tree.clone());
@@ -210,7 +238,18 @@ impl Writer<'_> {
         revision: u64,
     ) -> Result<(), Status> {
         let target = self.target;
-        let conflict = |why: String| Status::conflict(target.about(), &target.key.name, &why);
+        let kind = &target.served.kind;
+        // Custom objects are named by their kind here, and only here.
+        let resource = if kind.builtin {
+            &kind.plural
+        } else {
+            &kind.kind
+        };
+        let about = About {
+            group: &kind.group,
+            resource,
+        };
+        let conflict = |why: String| Status::conflict(about, &target.key.name, &why);
         let uid = meta(tree, "uid");
         if let Some(wanted) = options.uid.as_deref().filter(|wanted| *wanted != uid) {
             return Err(conflict(format!(

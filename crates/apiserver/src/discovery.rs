@@ -14,6 +14,17 @@ const VERBS: [&str; 8] = [
     "update",
     "watch",
 ];
+/// Custom resources list the same verbs in an order of their own.
+const CUSTOM_VERBS: [&str; 8] = [
+    "delete",
+    "deletecollection",
+    "get",
+    "list",
+    "patch",
+    "create",
+    "update",
+    "watch",
+];
 /// A collection of namespaces is never deleted at once.
 const NAMESPACE_VERBS: [&str; 7] = [
     "create", "delete", "get", "list", "patch", "update", "watch",
@@ -150,10 +161,10 @@ pub(crate) fn resources(catalog: &Catalog, group: &str, version: &str) -> Option
 }
 
 fn verbs(kind: &Kind) -> &'static [&'static str] {
-    if is_namespace(kind) {
-        &NAMESPACE_VERBS
-    } else {
-        &VERBS
+    match kind.builtin {
+        _ if is_namespace(kind) => &NAMESPACE_VERBS,
+        true => &VERBS,
+        false => &CUSTOM_VERBS,
     }
 }
 
@@ -211,10 +222,19 @@ pub(crate) fn aggregated(catalog: &Catalog, core: bool) -> Value {
 fn aggregated_resources(catalog: &Catalog, group: &str, version: &str) -> Vec<Value> {
     let response = |kind: &str| json!({"group": group, "version": version, "kind": kind});
     let scope = |namespaced: bool| if namespaced { "Namespaced" } else { "Cluster" };
+    // Kubernetes' own kinds leave out what their group and version say already.
+    let plain = |kind: &str| json!({"group": "", "version": "", "kind": kind});
     let stored = catalog
         .of(group, version)
         .map(|served: &std::sync::Arc<Served>| {
             let kind = &served.kind;
+            let response = |name: &str| {
+                if kind.builtin {
+                    plain(name)
+                } else {
+                    response(name)
+                }
+            };
             let mut entry = json!({
                 "resource": kind.plural, "responseKind": response(&kind.kind),
                 "scope": scope(kind.is_namespaced()), "singularResource": kind.singular,

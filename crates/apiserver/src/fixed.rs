@@ -48,17 +48,16 @@ pub(crate) fn answer(server: &Arc<Server>, parts: &Parts, query: &Query) -> Resu
         ["openapi", "v3"] => Ok(cached(parts, &openapi::index(&server.catalog))),
         ["openapi", "v3", rest @ ..] => {
             let document = openapi::document(&server.catalog, &rest.join("/"));
-            let document = document.ok_or_else(Status::no_such_path)?;
-            Ok(cached(parts, &document))
+            Ok(document.map_or_else(respond::no_page, |document| cached(parts, &document)))
         }
-        _ => Err(Status::no_such_path()),
+        _ => Ok(respond::no_page()),
     }
 }
 
 fn found(value: Option<Value>) -> Result<Answer, Status> {
-    value
-        .map(|value| respond::json(StatusCode::OK, &value))
-        .ok_or_else(Status::no_such_path)
+    Ok(value.map_or_else(respond::no_page, |value| {
+        respond::json(StatusCode::OK, &value)
+    }))
 }
 
 fn host(parts: &Parts) -> &str {
@@ -124,6 +123,9 @@ fn discover(
         .insert(header::CONTENT_TYPE, HeaderValue::from_static(AGGREGATED));
     response
         .headers_mut()
+        .insert(header::CACHE_CONTROL, HeaderValue::from_static("public"));
+    response
+        .headers_mut()
         .insert(header::VARY, HeaderValue::from_static("Accept"));
     Ok(response)
 }
@@ -169,7 +171,7 @@ fn health(server: &Server, segments: &[&str], query: &Query) -> Answer {
             .collect(),
     };
     if chosen.is_empty() && segments.len() > 1 {
-        return respond::error(&Status::no_such_path());
+        return respond::no_page();
     }
     let fine = chosen.iter().all(|(_, fine)| *fine);
     let code = if fine {
@@ -228,7 +230,7 @@ impl Pending<'_> {
         }
         let headers = &self.parts.headers;
         let bytes = body::read(body, headers, muster_kind::kind::SIZE_LIMIT).await?;
-        let review = match body::encoding(headers, true)? {
+        let review = match body::encoding(headers)? {
             body::Encoding::Json => {
                 parse::parse(&bytes, &[])
                     .map_err(|e| body::json_error(&e))?

@@ -21,6 +21,8 @@ use tokio::sync::Notify;
 
 /// The state is looked at this often even if nothing is said to have changed.
 const INTERVAL: Duration = Duration::from_secs(30);
+/// At most so many looks in a row.
+const PASSES: usize = 100;
 
 static COLLECTOR: LazyLock<Identity> = LazyLock::new(|| {
     Identity::new(
@@ -47,7 +49,8 @@ impl Collector {
 /// Collects until the server stops.
 pub(crate) async fn run(server: Arc<Server>) {
     loop {
-        loop {
+        // A bound, lest a mistake here keep a processor busy for good.
+        for _ in 0..PASSES {
             match pass(&server).await {
                 Ok(true) => {}
                 Ok(false) => break,
@@ -94,7 +97,7 @@ async fn collect(
     let Some(stored) = server.store.get(&served.resource, key).await? else {
         return Ok(false);
     };
-    let tree = stored.body.tree(stored.revision);
+    let tree = served.tree(&stored.body, stored.revision);
     let mut remaining = Vec::new();
     for owner in metadata::list(&tree, "ownerReferences") {
         let uid = owner["uid"].as_str().unwrap_or_default();
@@ -139,7 +142,7 @@ async fn propagate(
     served: &Arc<Served>,
     stored: &Stored,
 ) -> Result<bool, StoreError> {
-    let tree = stored.body.tree(stored.revision);
+    let tree = served.tree(&stored.body, stored.revision);
     let finalizers = metadata::list(&tree, "finalizers");
     let finalizer = if finalizers.contains(&json!(ORPHAN)) {
         ORPHAN
@@ -158,7 +161,7 @@ async fn propagate(
         let Some(dependent) = server.store.get(&resource, &key).await? else {
             continue;
         };
-        let tree = dependent.body.tree(dependent.revision);
+        let tree = served.tree(&dependent.body, dependent.revision);
         let owners = metadata::list(&tree, "ownerReferences");
         if finalizer == ORPHAN {
             let others = owners
@@ -212,7 +215,8 @@ async fn set_owners(
 async fn replace(server: &Arc<Server>, served: &Arc<Served>, old: &Stored, new: Object) -> bool {
     let target = target(served, old.key.clone(), "");
     match writer(server, &target).replace(old, new, true).await {
-        Ok(_) | Err(Attempt::Raced) => true,
+        Ok(written) => written.is_change_of(old),
+        Err(Attempt::Raced) => true,
         Err(Attempt::Refused(status)) => {
             tracing::warn!(resource = %served.resource, name = old.key.name, %status, "garbage");
             false

@@ -149,7 +149,7 @@ impl Seen {
 }
 
 fn facts(served: &Served, body: &Body) -> Facts {
-    let tree: Value = body.tree(0);
+    let tree: Value = served.tree(body, 0);
     let index = crate::write::index(&tree, served);
     Facts {
         labels: index.labels,

@@ -33,6 +33,7 @@ mod render;
 mod resource;
 mod reviews;
 mod server;
+mod typed;
 mod update;
 mod upkeep;
 mod watch;

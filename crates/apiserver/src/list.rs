@@ -166,6 +166,11 @@ impl Lister {
             StoreError::Compacted { .. } => {
                 Status::expired("The resourceVersion for the provided list is too old.")
             }
+            StoreError::Future { asked, current } => {
+                let mut status = Status::future_revision(asked, current);
+                status.retry_after = None;
+                status
+            }
             error => store_failure(error),
         }
     }
@@ -210,21 +215,21 @@ impl Lister {
         match form.view {
             View::Object => {
                 let blobs = render::blobs(&*self.server.store, &stored.body).await?;
-                render::whole(served, form, stored.revision, &stored.body, &blobs, out);
+                if served.kind.builtin {
+                    render::bare(stored.revision, &stored.body, &blobs, out);
+                } else {
+                    render::whole(served, form, stored.revision, &stored.body, &blobs, out);
+                }
             }
             View::Metadata => {
-                let tree = stored.body.tree(stored.revision);
+                let tree = served.tree(&stored.body, stored.revision);
                 out.put_slice(render::partial(&tree).to_string().as_bytes());
             }
             View::Table(_) => {
-                let mut tree = stored.body.tree(stored.revision);
+                let mut tree = served.tree(&stored.body, stored.revision);
                 tree["apiVersion"] =
                     json!(served.kind.api_version(&served.kind.versions[form.version]));
-                out.put_slice(
-                    render::row(served, form.include, &tree)
-                        .to_string()
-                        .as_bytes(),
-                );
+                out.put_slice(render::row(served, form, &tree).to_string().as_bytes());
             }
         }
         Ok(())
@@ -232,6 +237,9 @@ impl Lister {
 
     async fn close(&self, out: &mut BytesMut) -> Result<(), Status> {
         let mut metadata = json!({"resourceVersion": self.revision.to_string()});
+        if !self.served.kind.builtin {
+            metadata["continue"] = json!("");
+        }
         if let Some(key) = &self.last {
             metadata["continue"] = Value::from(Token::new(self.revision, key).encode());
             if !self.selective {

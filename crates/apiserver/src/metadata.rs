@@ -49,6 +49,14 @@ pub fn prepare_create(tree: &mut Value, kind: &Kind, namespace: &str, now: &str)
     drop_empty(metadata);
 }
 
+/// Fields that a client cannot change, whatever it sends.
+const SERVERS_OWN: [&str; 4] = [
+    "generation",
+    "creationTimestamp",
+    "deletionTimestamp",
+    "deletionGracePeriodSeconds",
+];
+
 /// Keeps what a client may not change, whatever it sent.
 pub fn prepare_update(tree: &mut Value, old: &Value) {
     let kept = [
@@ -65,7 +73,7 @@ pub fn prepare_update(tree: &mut Value, old: &Value) {
     for field in kept {
         // A client may leave these out, and may set the prefix of a name at no time but the first.
         let absent = metadata.get(field).is_none_or(Value::is_null);
-        if absent || matches!(field, "generation") {
+        if absent || SERVERS_OWN.contains(&field) {
             match old.get(field) {
                 Some(value) => metadata.insert(field.into(), value.clone()),
                 None => metadata.remove(field),
@@ -121,7 +129,7 @@ pub fn validate(tree: &Value, kind: &Kind) -> Vec<FieldError> {
             .unwrap_or(&empty)
     };
     for (key, value) in map("labels") {
-        for wrong in name::qualified(key) {
+        for wrong in name::label_key(key) {
             errors.push(invalid("metadata.labels", key.as_str(), &wrong));
         }
         let text = value.as_str().unwrap_or_default();
@@ -147,7 +155,7 @@ pub fn validate(tree: &Value, kind: &Kind) -> Vec<FieldError> {
     for (index, finalizer) in list(tree, "finalizers").iter().enumerate() {
         let text = finalizer.as_str().unwrap_or_default();
         let mut wrong = name::qualified(text);
-        if wrong.is_empty() && !text.contains('/') && !STANDARD_FINALIZERS.contains(&text) {
+        if wrong.is_empty() && kind.builtin && unqualified(text) {
             wrong
                 .push("name is neither a standard finalizer name nor is it fully qualified".into());
         }
@@ -178,10 +186,47 @@ pub const ORPHAN: &str = "orphan";
 pub const FOREGROUND: &str = "foregroundDeletion";
 const STANDARD_FINALIZERS: [&str; 3] = [ORPHAN, FOREGROUND, "kubernetes"];
 
+fn unqualified(finalizer: &str) -> bool {
+    !finalizer.contains('/') && !STANDARD_FINALIZERS.contains(&finalizer)
+}
+
+/// What a client should think again about.
+pub fn warnings(tree: &Value, kind: &Kind) -> Vec<String> {
+    list(tree, "finalizers")
+        .iter()
+        .filter_map(Value::as_str)
+        .filter(|finalizer| !kind.builtin && unqualified(finalizer))
+        .filter(|finalizer| name::qualified(finalizer).is_empty())
+        .map(|finalizer| {
+            format!(
+                "metadata.finalizers: {finalizer:?}: prefer a domain-qualified finalizer name to avoid accidental conflicts with other finalizer writers"
+            )
+        })
+        .collect()
+}
+
+/// An owner as Kubernetes prints it, in the order of its fields.
+fn owner_text(owner: &Value) -> String {
+    let fields = [
+        "apiVersion",
+        "kind",
+        "name",
+        "uid",
+        "controller",
+        "blockOwnerDeletion",
+    ];
+    let parts: Vec<String> = fields
+        .iter()
+        .filter_map(|field| Some(format!("\"{field}\":{}", owner.get(field)?)))
+        .collect();
+    format!("{{{}}}", parts.join(","))
+}
+
 fn validate_owners(tree: &Value, errors: &mut Vec<FieldError>) {
     let mut controllers: Vec<String> = Vec::new();
-    for (index, owner) in list(tree, "ownerReferences").iter().enumerate() {
-        let at = |field: &str| format!("metadata.ownerReferences[{index}].{field}");
+    const FIELD: &str = "metadata.ownerReferences";
+    for owner in list(tree, "ownerReferences") {
+        let at = |field: &str| format!("{FIELD}.{field}");
         let text = |field: &str| owner.get(field).and_then(Value::as_str).unwrap_or_default();
         let version = text("apiVersion");
         if version.is_empty() || version.matches('/').count() > 1 || version.ends_with('/') {
@@ -196,19 +241,33 @@ fn validate_owners(tree: &Value, errors: &mut Vec<FieldError>) {
                 errors.push(invalid(&at(field), "", "must not be empty"));
             }
         }
+        if version == "v1" && text("kind") == "Event" {
+            errors.push(FieldError {
+                reason: "FieldValueInvalid",
+                field: FIELD.into(),
+                message: format!(
+                    "Invalid value: {}: /v1, Kind=Event is disallowed from being an owner",
+                    owner_text(owner)
+                ),
+            });
+        }
         if owner.get("controller") == Some(&json!(true)) {
             controllers.push(format!("{}/{}", text("kind"), text("name")));
         }
     }
     if controllers.len() > 1 {
-        errors.push(FieldError::invalid(
-            "metadata.ownerReferences",
-            &json!(list(tree, "ownerReferences")),
-            &format!(
-                "Only one reference can have Controller set to true. Found \"true\" in references for {} and {}",
-                controllers[0], controllers[1]
+        let owners: Vec<String> = list(tree, "ownerReferences")
+            .iter()
+            .map(owner_text)
+            .collect();
+        errors.push(FieldError {
+            reason: "FieldValueInvalid",
+            field: FIELD.into(),
+            message: format!(
+                "Invalid value: [{}]: Only one reference can have Controller set to true. Found \"true\" in references for {} and {}",
+                owners.join(","), controllers[0], controllers[1]
             ),
-        ));
+        });
     }
 }
 
@@ -216,7 +275,7 @@ fn validate_owners(tree: &Value, errors: &mut Vec<FieldError>) {
 pub fn validate_update(tree: &Value, old: &Value, kind: &Kind) -> Vec<FieldError> {
     let mut errors = validate(tree, kind);
     errors.retain(|error| error.field != "metadata.generateName");
-    for field in ["name", "namespace", "uid", "creationTimestamp"] {
+    for field in ["name", "namespace", "uid"] {
         let (new, before) = (meta(tree, field), meta(old, field));
         if new != before {
             errors.push(invalid(
@@ -286,12 +345,8 @@ mod tests {
                 "metadata.labels",
             ),
             (
-                json!({"name": "a", "finalizers": ["plain"]}),
-                "metadata.finalizers[0]",
-            ),
-            (
                 json!({"name": "a", "ownerReferences": [{"apiVersion": "v1", "kind": "X", "name": "n"}]}),
-                "metadata.ownerReferences[0].uid",
+                "metadata.ownerReferences.uid",
             ),
         ] {
             let errors = validate(&json!({"metadata": metadata}), &kind);

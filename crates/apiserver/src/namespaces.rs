@@ -124,7 +124,7 @@ pub(crate) async fn end_namespaces(server: &Arc<Server>) -> Result<bool, StoreEr
             let page = server.store.list(query).await?;
             left += page.items.len();
             for stored in page.items {
-                let tree = stored.body.tree(stored.revision);
+                let tree = served.tree(&stored.body, stored.revision);
                 if crate::metadata::is_deleting(&tree) {
                     continue;
                 }
@@ -149,7 +149,7 @@ async fn finalize(server: &Arc<Server>, namespace: crate::store::Stored) -> bool
     let Some(served) = server.catalog.resource("namespaces").cloned() else {
         return false;
     };
-    let mut tree = namespace.body.tree(namespace.revision);
+    let mut tree = served.tree(&namespace.body, namespace.revision);
     if tree["spec"]["finalizers"]
         .as_array()
         .is_none_or(Vec::is_empty)
@@ -160,7 +160,7 @@ async fn finalize(server: &Arc<Server>, namespace: crate::store::Stored) -> bool
     let target = garbage::target(&served, namespace.key.clone(), "finalize");
     let mut writer = garbage::writer(server, &target);
     match writer.replace(&namespace, Object::of(tree), true).await {
-        Ok(_) => true,
+        Ok(written) => written.is_change_of(&namespace),
         Err(Attempt::Raced) => true,
         Err(Attempt::Refused(status)) => {
             tracing::warn!(namespace = namespace.key.name, %status, "ending a namespace");

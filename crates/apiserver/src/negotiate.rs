@@ -17,8 +17,19 @@ pub enum View {
 /// What we offer, for the error.
 pub const OFFERED: [&str; 1] = ["application/json"];
 
-/// Chooses the first acceptable form. `one` is true where a single object is answered.
-pub fn view(accept: Option<&str>, one: bool) -> Result<View, Status> {
+/// What is answered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Shape {
+    /// One object.
+    One,
+    /// A list.
+    List,
+    /// A stream of events.
+    Watch,
+}
+
+/// Chooses the first acceptable form.
+pub fn view(accept: Option<&str>, shape: Shape) -> Result<View, Status> {
     let accept = accept.unwrap_or_default();
     if accept.trim().is_empty() {
         return Ok(View::Object);
@@ -28,8 +39,17 @@ pub fn view(accept: Option<&str>, one: bool) -> Result<View, Status> {
     ranges
         .into_iter()
         .filter(|(quality, _)| *quality > 0.0)
-        .find_map(|(_, range)| choose(range, one))
+        .find_map(|(_, range)| Some((choose(range)?, range)))
         .ok_or_else(|| Status::not_acceptable(&OFFERED))
+        .and_then(|(view, range)| match (parameter(range, "as"), shape) {
+            (Some("PartialObjectMetadata"), Shape::List) => Err(Status::wrong_form(
+                "you requested PartialObjectMetadata, but the requested object is a list (*unstructured.UnstructuredList)",
+            )),
+            (Some("PartialObjectMetadataList"), Shape::One) => {
+                Err(Status::unexplained("content is not a list"))
+            }
+            _ => Ok(view),
+        })
 }
 
 fn quality(range: &str) -> f32 {
@@ -47,7 +67,7 @@ fn parameter<'a>(range: &'a str, key: &str) -> Option<&'a str> {
         .map(|(_, value)| value.trim())
 }
 
-fn choose(range: &str, one: bool) -> Option<View> {
+fn choose(range: &str) -> Option<View> {
     let media = range.split(';').next().unwrap_or_default().trim();
     if !matches!(media, "application/json" | "*/*" | "application/*") {
         return None;
@@ -65,10 +85,7 @@ fn choose(range: &str, one: bool) -> Option<View> {
     };
     match form {
         "Table" => Some(View::Table(version)),
-        "PartialObjectMetadata" if one => Some(View::Metadata),
-        "PartialObjectMetadataList" if !one => Some(View::Metadata),
-        // A watch of a collection may ask for either form.
-        "PartialObjectMetadata" => Some(View::Metadata),
+        "PartialObjectMetadata" | "PartialObjectMetadataList" => Some(View::Metadata),
         _ => None,
     }
 }
@@ -97,14 +114,18 @@ mod tests {
                 View::Table("v1"),
             ),
         ] {
-            assert_eq!(view(Some(accept), false).unwrap(), view_, "{accept}");
+            assert_eq!(view(Some(accept), Shape::List).unwrap(), view_, "{accept}");
         }
         for accept in [
             "text/html",
             "application/vnd.kubernetes.protobuf",
             "application/json;q=0",
         ] {
-            assert_eq!(view(Some(accept), false).unwrap_err().code, 406, "{accept}");
+            assert_eq!(
+                view(Some(accept), Shape::List).unwrap_err().code,
+                406,
+                "{accept}"
+            );
         }
     }
 }

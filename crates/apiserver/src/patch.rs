@@ -2,12 +2,13 @@
 //! for all kinds, strategic merge patches for Kubernetes' own, server-side apply for all.
 
 use crate::body;
+use crate::query::FieldValidation;
 use crate::update::Attempt;
 use crate::write::{RETRIES, Writer, Written};
 use bytes::Bytes;
 use http::HeaderMap;
 use muster_kind::object::{meta, metadata_mut};
-use muster_kind::{Object, Status, parse};
+use muster_kind::{FieldError, Object, Status, parse};
 use muster_merge::{ApplyError, ApplyRequest, json_patch, merge_patch, strategic};
 use serde_json::{Value, json};
 
@@ -30,77 +31,130 @@ impl Writer<'_> {
         headers: &HeaderMap,
     ) -> Result<Patch, Status> {
         let kind = &self.target.served.kind;
-        match body::media_type(headers).as_str() {
+        let media = body::media_type(headers);
+        if self.options.force && media != "application/apply-patch+yaml" {
+            return Err(options_invalid(FieldError::forbidden(
+                "force",
+                "may not be specified for non-apply patch",
+            )));
+        }
+        match media.as_str() {
             "application/json-patch+json" => {
-                let operations = json_patch::parse(bytes)
-                    .map_err(|error| Status::bad_request(error.to_string()))?;
-                if operations.len() > OPERATIONS {
+                let parsed: Value = parse::parse(bytes, &[])
+                    .map_err(|e| undecodable(&e))?
+                    .object
+                    .tree;
+                let Some(list) = parsed.as_array() else {
+                    return Err(wrong_patch(&parsed, "[]handlers.jsonPatchOp"));
+                };
+                if list.len() > OPERATIONS {
                     return Err(Status::too_large(format!(
                         "Request entity too large: The allowed maximum operations in a JSON patch is {OPERATIONS}, got {}",
-                        operations.len()
+                        list.len()
                     )));
                 }
-                Ok(Patch::Json(operations))
+                self.judge_operations(list)?;
+                Ok(Patch::Json(
+                    json_patch::parse(bytes).map_err(|_| rejected())?,
+                ))
             }
             "application/merge-patch+json" => Ok(Patch::Merge(self.document(bytes)?)),
             "application/strategic-merge-patch+json" if kind.builtin => {
                 Ok(Patch::Strategic(self.document(bytes)?.tree))
             }
-            "application/apply-patch+yaml" => {
-                if self.options.manager.is_empty() {
-                    return Err(options_invalid(muster_kind::FieldError::required(
-                        "fieldManager",
-                        "is required for apply patch",
-                    )));
-                }
-                let parsed = match parse::parse(bytes, &kind.opaque) {
-                    Ok(parsed) => parsed,
-                    Err(_) => parse::Parsed {
-                        object: Object::seal(body::yaml(bytes)?, kind),
-                        duplicates: Vec::new(),
-                    },
-                };
-                let mut object = parsed.object;
-                self.check_applied(&object.tree)?;
-                let unknown = self.clean(&mut object)?;
-                self.warnings.extend(body::judge(
-                    self.options.validation,
-                    &parsed.duplicates,
-                    &unknown,
-                )?);
-                Ok(Patch::Apply(object))
+            "application/apply-patch+yaml" => self.read_apply(bytes),
+            _ if kind.builtin => {
+                let mut status = Status::unsupported_media_type("415: Unsupported Media Type");
+                status.details = true;
+                Err(status)
             }
-            _ => {
-                let mut accepted = vec![
-                    "application/json-patch+json",
-                    "application/merge-patch+json",
-                ];
-                if kind.builtin {
-                    accepted.push("application/strategic-merge-patch+json");
-                }
-                accepted.extend(["application/apply-patch+yaml"]);
-                Err(Status::unsupported_media_type(format!(
-                    "the body of the request was in an unknown format - accepted media types include: {}",
-                    accepted.join(", ")
-                )))
-            }
+            _ => Err(Status::unsupported_media_type(
+                "the body of the request was in an unknown format - accepted media types include: application/json-patch+json, application/merge-patch+json, application/apply-patch+yaml",
+            )),
         }
     }
 
-    fn document(&mut self, bytes: &Bytes) -> Result<Object, Status> {
-        let parsed = parse::parse(bytes, &self.target.served.kind.opaque)
-            .map_err(|error| Status::bad_request(format!("error decoding patch: {error}")))?;
-        if !parsed.object.tree.is_object() {
-            return Err(Status::bad_request(
-                "error decoding patch: the patch is not an object",
-            ));
+    fn read_apply(&mut self, bytes: &Bytes) -> Result<Patch, Status> {
+        let kind = &self.target.served.kind;
+        if self.options.manager.is_empty() {
+            return Err(options_invalid(FieldError::required(
+                "fieldManager",
+                "is required for apply patch",
+            )));
         }
+        let parsed = match parse::parse(bytes, &kind.opaque) {
+            Ok(parsed) => parsed,
+            Err(_) => {
+                let tree = body::yaml(bytes).map_err(|status| {
+                    Status::bad_request(format!("error decoding YAML: {}", status.message))
+                })?;
+                parse::Parsed {
+                    object: Object::seal(tree, kind),
+                    duplicates: Vec::new(),
+                }
+            }
+        };
+        let object = parsed.object;
+        if !object.tree.is_object() {
+            return Err(Status::bad_request(format!(
+                "error decoding YAML: error unmarshaling JSON: while decoding JSON: {}",
+                unmarshal(&object.tree, "map[string]interface {}")
+            )));
+        }
+        self.check_applied(&object.tree)?;
         self.warnings.extend(body::judge(
             self.options.validation,
             &parsed.duplicates,
             &[],
         )?);
+        Ok(Patch::Apply(object))
+    }
+
+    /// Fields of an operation that JSON patch does not know.
+    fn judge_operations(&mut self, operations: &[Value]) -> Result<(), Status> {
+        let known = ["op", "path", "from", "value"];
+        let unknown: Vec<String> = operations
+            .iter()
+            .enumerate()
+            .filter_map(|(index, operation)| Some((index, operation.as_object()?)))
+            .flat_map(|(index, operation)| {
+                operation
+                    .keys()
+                    .filter(|key| !known.contains(&key.as_str()))
+                    .map(move |key| format!("json patch unknown field \"[{index}].{key}\""))
+            })
+            .collect();
+        match self.options.validation {
+            _ if unknown.is_empty() => {}
+            FieldValidation::Ignore => {}
+            FieldValidation::Warn => self.warnings.extend(unknown),
+            FieldValidation::Strict => {
+                return Err(strict(&self.storage_text(), &unknown.join(", ")));
+            }
+        }
+        Ok(())
+    }
+
+    fn document(&mut self, bytes: &Bytes) -> Result<Object, Status> {
+        let opaque = &self.target.served.kind.opaque;
+        let parsed = parse::parse(bytes, opaque).map_err(|error| undecodable(&error))?;
+        if parsed.object.tree.is_null() {
+            return Err(Status::bad_request("Invalid JSON Patch"));
+        }
+        if !parsed.object.tree.is_object() {
+            return Err(wrong_patch(&parsed.object.tree, "map[string]interface {}"));
+        }
+        let judged = body::judge(self.options.validation, &parsed.duplicates, &[]);
+        let shown = self.storage_text();
+        self.warnings
+            .extend(judged.map_err(|status| strict_status(&shown, &status.message))?);
         Ok(parsed.object)
+    }
+
+    /// What a patched object starts with where an error shows it.
+    fn storage_text(&self) -> String {
+        json!({"apiVersion": self.target.api_version(), "kind": self.target.served.kind.kind})
+            .to_string()
     }
 
     fn check_applied(&self, tree: &Value) -> Result<(), Status> {
@@ -108,10 +162,13 @@ impl Writer<'_> {
         let text = |field: &str| tree.get(field).and_then(Value::as_str).unwrap_or_default();
         let (found, kind) = (text("apiVersion"), text("kind"));
         if found != target.api_version() || kind != target.served.kind.kind {
+            let version = if found.contains('/') {
+                found.to_owned()
+            } else {
+                format!("/{found}")
+            };
             return Err(Status::bad_request(format!(
-                "apiVersion and kind of the applied object must be {} and {}, found {found:?} and {kind:?}",
-                target.api_version(),
-                target.served.kind.kind
+                "invalid object type: {version}, Kind={kind}"
             )));
         }
         self.check_place(tree)
@@ -139,7 +196,7 @@ impl Writer<'_> {
                     other => return Ok((other?, true)),
                 }
             };
-            let tree = old.body.tree(old.revision);
+            let tree = target.served.tree(&old.body, old.revision);
             let (object, own) = match &patch {
                 Patch::Apply(applied) => (self.apply(Some(&tree), applied)?, false),
                 patch => (self.changed(&tree, patch)?, true),
@@ -164,8 +221,7 @@ impl Writer<'_> {
         let mut object = Object::of(old.clone());
         match patch {
             Patch::Json(operations) => {
-                json_patch::apply(&mut object.tree, operations)
-                    .map_err(|error| Status::unprocessable(error.to_string()))?;
+                json_patch::apply(&mut object.tree, operations).map_err(|_| rejected())?;
                 object = reseal(object, old, served);
             }
             Patch::Merge(merge) => {
@@ -185,7 +241,9 @@ impl Writer<'_> {
             ));
         }
         let unknown = self.clean(&mut object)?;
-        let warnings = body::judge(self.options.validation, &[], &unknown)?;
+        let warnings = body::judge(self.options.validation, &[], &unknown)
+            .map_err(|status| strict_status(&object.tree.to_string(), &status.message))?;
+        self.check_kind(&object.tree)?;
         for warning in warnings {
             if !self.warnings.contains(&warning) {
                 self.warnings.push(warning);
@@ -227,20 +285,53 @@ impl Writer<'_> {
 
     async fn apply_new(&mut self, applied: &Object) -> Result<Written, Status> {
         let mut object = self.apply(None, applied)?;
-        if meta(&object.tree, "resourceVersion") != "" {
-            return Err(Status::conflict(
-                self.target.about(),
-                &self.target.key.name,
-                "the object does not exist",
-            ));
-        }
+        self.clean(&mut object)?;
         let metadata = metadata_mut(&mut object.tree);
+        // What is applied to nothing is made, whatever revision it names.
+        metadata.remove("resourceVersion");
         metadata.insert("name".into(), json!(self.target.key.name));
         self.create(object, false).await
     }
 }
 
-fn options_invalid(error: muster_kind::FieldError) -> Status {
+fn undecodable(error: &serde_json::Error) -> Status {
+    Status::bad_request(format!("error decoding patch: {error}"))
+}
+
+fn wrong_patch(found: &Value, wanted: &str) -> Status {
+    Status::bad_request(format!(
+        "error decoding patch: {}",
+        unmarshal(found, wanted)
+    ))
+}
+
+fn unmarshal(found: &Value, wanted: &str) -> String {
+    let found = match found {
+        Value::Array(_) => "array",
+        Value::Object(_) => "object",
+        Value::String(_) => "string",
+        Value::Bool(_) => "bool",
+        _ => "number",
+    };
+    format!("json: cannot unmarshal {found} into Go value of type {wanted}")
+}
+
+/// A JSON patch that does not fit; Kubernetes says no more than this.
+fn rejected() -> Status {
+    Status::unprocessable("the server rejected our request due to an error in our request")
+}
+
+fn strict(shown: &str, faults: &str) -> Status {
+    strict_status(shown, &format!("strict decoding error: {faults}"))
+}
+
+/// A patch whose outcome a strict client would not want.
+fn strict_status(shown: &str, why: &str) -> Status {
+    let error = FieldError::invalid("patch", &json!(shown), why);
+    Status::invalid("", "", "", vec![error])
+}
+
+fn options_invalid(error: FieldError) -> Status {
     Status::invalid("meta.k8s.io", "PatchOptions", "", vec![error])
 }
 

@@ -90,10 +90,6 @@ pub struct ListOptions {
     pub send_initial_events: Option<bool>,
 }
 
-fn list_options_invalid(error: FieldError) -> Status {
-    Status::invalid("meta.k8s.io", "ListOptions", "", vec![error])
-}
-
 impl ListOptions {
     /// Reads and checks the options of a list, or of a watch.
     pub fn read(query: &Query, kind: &Kind, watch: bool) -> Result<Self, Status> {
@@ -114,7 +110,7 @@ impl ListOptions {
             fields,
             limit: usize::try_from(limit).unwrap_or_default(),
             continue_token: query.get("continue").into(),
-            revision: read_revision(query, watch, limit, send_initial_events.is_some())?,
+            revision: read_revision(query, watch, limit)?,
             timeout: timeout.filter(|seconds| *seconds > 0),
             bookmarks: query.flag("allowWatchBookmarks"),
             send_initial_events,
@@ -124,76 +120,40 @@ impl ListOptions {
 
 fn check_fields(fields: &FieldSelector, kind: &Kind) -> Result<(), Status> {
     for term in &fields.0 {
-        let known = term.field == "metadata.name"
-            || (term.field == "metadata.namespace" && (kind.is_namespaced() || !kind.builtin))
-            || kind.selectable.contains(&FieldPath::parse(&term.field));
-        if !known {
-            let message = format!("field label not supported: {}", term.field);
-            return Err(Status::bad_request(message));
+        let field = &term.field;
+        let known = field == "metadata.name"
+            || (field == "metadata.namespace" && kind.is_namespaced())
+            || kind.selectable.contains(&FieldPath::parse(field));
+        if known {
+            continue;
         }
+        return Err(Status::bad_request(
+            if kind.builtin && kind.selectable.is_empty() {
+                format!(
+                    "{field:?} is not a known field selector: only \"metadata.name\", \"metadata.namespace\""
+                )
+            } else {
+                format!("field label not supported: {field}")
+            },
+        ));
     }
     Ok(())
 }
 
-fn read_revision(
-    query: &Query,
-    watch: bool,
-    limit: i64,
-    initial: bool,
-) -> Result<Revision, Status> {
+fn read_revision(query: &Query, watch: bool, limit: i64) -> Result<Revision, Status> {
     let text = query.get("resourceVersion");
     let matching = query.get("resourceVersionMatch");
-    let forbidden =
-        |field: &str, why: &str| Err(list_options_invalid(FieldError::forbidden(field, why)));
-    if watch {
-        if initial && matching != "NotOlderThan" {
-            return forbidden(
-                "resourceVersionMatch",
-                "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan",
-            );
-        }
-        if !initial && !matching.is_empty() {
-            return forbidden(
-                "resourceVersionMatch",
-                "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided",
-            );
-        }
-    } else {
-        if initial {
-            return forbidden(
-                "sendInitialEvents",
-                "sendInitialEvents is forbidden for list",
-            );
-        }
-        if !matching.is_empty() {
-            if text.is_empty() {
-                return forbidden(
-                    "resourceVersionMatch",
-                    "resourceVersionMatch is forbidden unless resourceVersion is provided",
-                );
-            }
-            if query.has("continue") && !query.get("continue").is_empty() {
-                return forbidden(
-                    "resourceVersionMatch",
-                    "resourceVersionMatch is forbidden with continue",
-                );
-            }
-            if !matches!(matching, "Exact" | "NotOlderThan") {
-                return Err(list_options_invalid(FieldError::not_supported(
-                    "resourceVersionMatch",
-                    &json!(matching),
-                    &["Exact", "NotOlderThan", ""],
-                )));
-            }
-            if matching == "Exact" && text == "0" {
-                return forbidden(
-                    "resourceVersionMatch",
-                    "resourceVersionMatch \"exact\" is forbidden for resourceVersion \"0\"",
-                );
-            }
-        }
+    let errors = match_errors(query, watch);
+    if !errors.is_empty() {
+        return Err(Status::invalid("meta.k8s.io", "ListOptions", "", errors));
     }
-    let number = parse_revision(text)?;
+    let number = parse_revision(text).map_err(|why| {
+        if watch {
+            Status::unexplained(why)
+        } else {
+            Status::bad_request(format!("invalid resource version: {why}"))
+        }
+    })?;
     Ok(match (number, matching) {
         (None, _) => Revision::Newest,
         (Some(0), _) => Revision::Any,
@@ -204,20 +164,88 @@ fn read_revision(
     })
 }
 
-/// Reads a revision; empty is none.
-pub fn parse_revision(text: &str) -> Result<Option<u64>, Status> {
+/// What is wrong with the way a revision is to be matched.
+fn match_errors(query: &Query, watch: bool) -> Vec<FieldError> {
+    const FIELD: &str = "resourceVersionMatch";
+    let matching = query.get(FIELD);
+    let initial = query.has("sendInitialEvents");
+    let continued = !query.get("continue").is_empty();
+    let mut errors = Vec::new();
+    let mut forbid = |field: &str, why: &str| errors.push(FieldError::forbidden(field, why));
+    if watch {
+        if initial && matching != "NotOlderThan" {
+            forbid(
+                FIELD,
+                "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan",
+            );
+        }
+        if !initial && !matching.is_empty() {
+            forbid(
+                FIELD,
+                "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided",
+            );
+        }
+        if continued {
+            forbid(
+                FIELD,
+                "resourceVersionMatch is forbidden when continue is provided",
+            );
+        }
+        if initial && !matches!(matching, "" | "NotOlderThan") {
+            errors.push(FieldError::not_supported(
+                FIELD,
+                &json!(matching),
+                &["NotOlderThan"],
+            ));
+        }
+        return errors;
+    }
+    if initial {
+        forbid(
+            "sendInitialEvents",
+            "sendInitialEvents is forbidden for list",
+        );
+    }
+    if matching.is_empty() {
+        return errors;
+    }
+    if query.get("resourceVersion").is_empty() {
+        forbid(
+            FIELD,
+            "resourceVersionMatch is forbidden unless resourceVersion is provided",
+        );
+    }
+    if continued {
+        forbid(
+            FIELD,
+            "resourceVersionMatch is forbidden when continue is provided",
+        );
+    }
+    if !matches!(matching, "Exact" | "NotOlderThan") {
+        let supported = ["Exact", "NotOlderThan", ""];
+        errors.push(FieldError::not_supported(
+            FIELD,
+            &json!(matching),
+            &supported,
+        ));
+    } else if matching == "Exact" && query.get("resourceVersion") == "0" {
+        forbid(
+            FIELD,
+            "resourceVersionMatch \"exact\" is forbidden for resourceVersion \"0\"",
+        );
+    }
+    errors
+}
+
+/// Reads a revision; empty is none. The error is the text of what is wrong.
+pub fn parse_revision(text: &str) -> Result<Option<u64>, String> {
     if text.is_empty() {
         return Ok(None);
     }
     text.parse().map(Some).map_err(|_| {
-        let error = FieldError {
-            reason: "FieldValueInvalid",
-            field: "resourceVersion".into(),
-            message: format!(
-                "Invalid value: {text:?}: strconv.ParseUint: parsing {text:?}: invalid syntax"
-            ),
-        };
-        Status::invalid("", "", "", vec![error])
+        format!(
+            "resourceVersion: Invalid value: {text:?}: strconv.ParseUint: parsing {text:?}: invalid syntax"
+        )
     })
 }
 
@@ -272,6 +300,16 @@ impl WriteOptions {
                 message: "Too long: may not be more than 128 bytes".into(),
             });
         }
+        if let Some((at, bad)) = manager.chars().enumerate().find(|(_, c)| c.is_control()) {
+            errors.push(FieldError::invalid(
+                "fieldManager",
+                &json!(manager),
+                &format!(
+                    "invalid character U+{:04X} (at position {at})",
+                    u32::from(bad)
+                ),
+            ));
+        }
         let validation = match query.get("fieldValidation") {
             "" | "Warn" => FieldValidation::Warn,
             "Ignore" => FieldValidation::Ignore,
@@ -280,7 +318,7 @@ impl WriteOptions {
                 errors.push(FieldError::not_supported(
                     "fieldValidation",
                     &json!(other),
-                    &["", "Ignore", "Warn", "Strict"],
+                    &["", "Ignore", "Strict", "Warn"],
                 ));
                 FieldValidation::Warn
             }

@@ -65,7 +65,7 @@ pub(crate) async fn blobs(
     Ok(found)
 }
 
-/// Writes an object whole. Stored bodies name the first version; another one is put in its place.
+/// Writes an object whole, in the version asked for.
 pub(crate) fn whole(
     served: &Served,
     form: Form,
@@ -74,29 +74,26 @@ pub(crate) fn whole(
     blobs: &HashMap<Digest, Bytes>,
     out: &mut BytesMut,
 ) {
+    let (version, kind) = (form.api_version(served), &served.kind.kind);
+    out.put_slice(format!("{{\"apiVersion\":\"{version}\",\"kind\":\"{kind}\",").as_bytes());
     let blob = |digest: &Digest| blobs.get(digest).cloned().unwrap_or_else(|| "null".into());
-    if form.version == 0 {
-        return body.render(revision, out, blob);
-    }
-    let stored = format!(
-        "{{\"apiVersion\":\"{}\"",
-        served.kind.api_version(&served.kind.versions[0])
-    );
-    let mut text = BytesMut::new();
-    body.render(revision, &mut text, blob);
-    match text.strip_prefix(stored.as_bytes()) {
-        Some(rest) => {
-            out.put_slice(format!("{{\"apiVersion\":\"{}\"", form.api_version(served)).as_bytes());
-            out.put_slice(rest);
-        }
-        None => out.put_slice(&text),
-    }
+    body.render_rest(revision, out, blob);
+}
+
+/// Writes an object without its version and kind, as lists of built-in kinds show their items.
+pub(crate) fn bare(revision: u64, body: &Body, blobs: &HashMap<Digest, Bytes>, out: &mut BytesMut) {
+    let blob = |digest: &Digest| blobs.get(digest).cloned().unwrap_or_else(|| "null".into());
+    body.render(revision, out, blob);
 }
 
 /// Metadata only.
 pub(crate) fn partial(tree: &Value) -> Value {
+    partial_in("v1", tree)
+}
+
+fn partial_in(version: &str, tree: &Value) -> Value {
     json!({
-        "apiVersion": "meta.k8s.io/v1", "kind": "PartialObjectMetadata",
+        "apiVersion": format!("meta.k8s.io/{version}"), "kind": "PartialObjectMetadata",
         "metadata": metadata(tree).cloned().unwrap_or_default(),
     })
 }
@@ -141,7 +138,7 @@ fn named(served: &Served) -> bool {
 }
 
 /// One row of a kind's table.
-pub(crate) fn row(served: &Served, include: Include, tree: &Value) -> Value {
+pub(crate) fn row(served: &Served, form: Form, tree: &Value) -> Value {
     let name = json!(muster_kind::object::meta(tree, "name"));
     let mut cells = if named(served) {
         Vec::new()
@@ -150,11 +147,12 @@ pub(crate) fn row(served: &Served, include: Include, tree: &Value) -> Value {
     };
     cells.extend(served.kind.columns.iter().map(|column| column.value(tree)));
     let mut row = json!({"cells": cells});
-    match include {
-        Include::Metadata => row["object"] = partial(tree),
-        Include::Object => row["object"] = tree.clone(),
-        Include::None => {}
-    }
+    row["object"] = match (form.include, form.view) {
+        (Include::Metadata, View::Table(version)) => partial_in(version, tree),
+        (Include::Metadata, _) => partial(tree),
+        (Include::Object, _) => tree.clone(),
+        (Include::None, _) => Value::Null,
+    };
     row
 }
 
@@ -203,18 +201,18 @@ pub(crate) async fn object(
             whole(served, form, revision, body, &blobs, out);
         }
         View::Metadata => {
-            out.put_slice(partial(&body.tree(revision)).to_string().as_bytes());
+            out.put_slice(partial(&served.tree(body, revision)).to_string().as_bytes());
         }
         View::Table(version) => {
-            let mut tree = body.tree(revision);
+            let mut tree = served.tree(body, revision);
             tree["apiVersion"] = json!(form.api_version(served));
             let columns = if with_columns {
                 columns(served)
             } else {
-                json!([])
+                Value::Null
             };
             let list = json!({"resourceVersion": revision.to_string()});
-            let rows = vec![row(served, form.include, &tree)];
+            let rows = vec![row(served, form, &tree)];
             out.put_slice(table(version, columns, rows, list).to_string().as_bytes());
         }
     }

@@ -5,7 +5,7 @@ use crate::body::{self, RequestBody};
 use crate::catalog::Served;
 use crate::delete::{self, DeleteOptions, Deleted};
 use crate::identity::Identity;
-use crate::negotiate::{self, View};
+use crate::negotiate::{self, Shape, View};
 use crate::query::{ListOptions, Query, Revision, WriteOptions, parse_revision};
 use crate::render::{self, Form, Include};
 use crate::request::{ResourcePath, Verb};
@@ -16,8 +16,9 @@ use crate::write::{Target, Writer, Written, manager, show_revision};
 use crate::{discovery, list, watch};
 use futures::StreamExt;
 use http::request::Parts;
-use http::{StatusCode, header};
+use http::{Method, StatusCode, header};
 use muster_kind::selector::FieldTerm;
+use muster_kind::status::About;
 use muster_kind::{Object, Status, time};
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -39,14 +40,20 @@ pub(crate) async fn answer(
         .catalog
         .find(&path.group, &path.version, &path.resource)
         .ok_or_else(Status::no_such_path)?;
-    check_place(served, path, verb)?;
+    if !check_place(served, path, verb)? {
+        return Ok(respond::no_page());
+    }
     let accept = parts
         .headers
         .get(header::ACCEPT)
         .and_then(|value| value.to_str().ok());
-    let one = !matches!(verb, Verb::List | Verb::Watch | Verb::DeleteCollection);
+    let shape = match verb {
+        Verb::List | Verb::DeleteCollection => Shape::List,
+        Verb::Watch => Shape::Watch,
+        _ => Shape::One,
+    };
     let form = Form {
-        view: negotiate::view(accept, one)?,
+        view: negotiate::view(accept, shape)?,
         include: include(query)?,
         version: served
             .kind
@@ -119,37 +126,68 @@ pub(crate) async fn answer(
     }
 }
 
-/// Verb, namespace and subresource must make sense for the kind.
-fn check_place(served: &Served, path: &ResourcePath, verb: Verb) -> Result<(), Status> {
+/// The answer to a method that means nothing here.
+pub(crate) fn unknown_method(served: &Served, parts: &Parts) -> Status {
     let kind = &served.kind;
+    let about = About {
+        group: &kind.group,
+        resource: &kind.plural,
+    };
+    match parts.method {
+        _ if kind.builtin => Status::method_not_allowed(),
+        Method::PUT | Method::PATCH => Status::bad_request("name must be provided"),
+        _ => Status::not_supported(about, ""),
+    }
+}
+
+/// Verb, namespace and subresource must make sense for the kind; `false` if there is no such page.
+fn check_place(served: &Served, path: &ResourcePath, verb: Verb) -> Result<bool, Status> {
+    let kind = &served.kind;
+    let about = About {
+        group: &kind.group,
+        resource: &kind.plural,
+    };
     let namespaced = !path.namespace.is_empty();
+    let nowhere = || {
+        if kind.builtin {
+            Err(Status::no_such_path())
+        } else {
+            Ok(false)
+        }
+    };
     if namespaced && !kind.is_namespaced() {
-        return Err(Status::no_such_path());
+        return nowhere();
     }
     let across = kind.is_namespaced() && !namespaced;
     if across && !path.name.is_empty() {
-        return Err(Status::no_such_path());
+        return nowhere();
     }
     if across && !matches!(verb, Verb::List | Verb::Watch) {
-        return Err(Status::method_not_allowed());
+        return if kind.builtin {
+            Err(Status::method_not_allowed())
+        } else {
+            Ok(false)
+        };
     }
     match path.subresource.as_str() {
         "" => {}
         "status" if kind.status => {}
         "finalize" if discovery::is_namespace(kind) => {}
-        _ => return Err(Status::no_such_path()),
+        _ if kind.builtin => return Err(Status::no_such_path()),
+        _ => return Err(Status::not_found(about, &path.name)),
     }
     let fits = match verb {
-        Verb::Create => path.name.is_empty(),
+        // A custom object may be created under its own name.
+        Verb::Create => path.name.is_empty() || (!kind.builtin && path.subresource.is_empty()),
         Verb::Delete => path.subresource.is_empty(),
         Verb::DeleteCollection => !discovery::is_namespace(kind),
         Verb::Get | Verb::Patch => path.subresource != "finalize",
         _ => true,
     };
-    if fits {
-        Ok(())
-    } else {
-        Err(Status::method_not_allowed())
+    match fits {
+        true => Ok(true),
+        false if kind.builtin => Err(Status::method_not_allowed()),
+        false => Err(Status::not_supported(about, verb.as_str())),
     }
 }
 
@@ -159,7 +197,7 @@ fn include(query: &Query) -> Result<Include, Status> {
         "Object" => Ok(Include::Object),
         "None" => Ok(Include::None),
         other => Err(Status::bad_request(format!(
-            "unrecognized includeObject value: {other:?}"
+            "Unable to convert to Table as requested: includeObject: Invalid value: {other:?}: must be 'Metadata', 'Object', 'None', or empty"
         ))),
     }
 }
@@ -170,7 +208,10 @@ async fn get(
     query: &Query,
     form: Form,
 ) -> Result<Answer, Status> {
-    if let Some(asked) = parse_revision(query.get("resourceVersion"))?.filter(|r| *r > 0) {
+    if let Some(asked) = parse_revision(query.get("resourceVersion"))
+        .map_err(Status::unexplained)?
+        .filter(|r| *r > 0)
+    {
         let current = server.store.revision(&target.served.resource).await;
         let current = current.map_err(|error| target.failure(error))?;
         if asked > current {
@@ -229,27 +270,41 @@ impl<'a> Call<'a> {
         let mut writer = self.writer(options);
         let headers = &self.parts.headers;
         let bytes = body::read(body, headers, self.target.served.kind.size_limit).await?;
-        let (written, made) = match verb {
+        let answer = match self.tell(verb, &mut writer, &bytes).await {
+            Ok((written, made)) => {
+                let code = if made {
+                    StatusCode::CREATED
+                } else {
+                    StatusCode::OK
+                };
+                self.show_written(code, written).await?
+            }
+            Err(status) => respond::error(&status),
+        };
+        Ok(respond::with_warnings(answer, &writer.warnings))
+    }
+
+    async fn tell(
+        &self,
+        verb: Verb,
+        writer: &mut Writer<'a>,
+        bytes: &bytes::Bytes,
+    ) -> Result<(Written, bool), Status> {
+        let headers = &self.parts.headers;
+        match verb {
             Verb::Create => {
-                let object = writer.decode(&bytes, headers)?;
-                (writer.create(object, true).await?, true)
+                let object = writer.decode(bytes, headers)?;
+                Ok((writer.create(object, true).await?, true))
             }
             Verb::Update => {
-                let object = writer.decode(&bytes, headers)?;
-                writer.update(object).await?
+                let object = writer.decode(bytes, headers)?;
+                writer.update(object).await
             }
             _ => {
-                let patch = writer.read_patch(&bytes, headers)?;
-                writer.patch(patch).await?
+                let patch = writer.read_patch(bytes, headers)?;
+                writer.patch(patch).await
             }
-        };
-        let code = if made {
-            StatusCode::CREATED
-        } else {
-            StatusCode::OK
-        };
-        let answer = self.show_written(code, written).await?;
-        Ok(respond::with_warnings(answer, &writer.warnings))
+        }
     }
 
     async fn show_written(&self, code: StatusCode, written: Written) -> Result<Answer, Status> {
@@ -267,7 +322,7 @@ impl<'a> Call<'a> {
         let value = match self.form.view {
             View::Metadata => render::partial(&tree),
             View::Table(version) => {
-                let rows = vec![render::row(served, self.form.include, &tree)];
+                let rows = vec![render::row(served, self.form, &tree)];
                 render::table(version, render::columns(served), rows, json!({}))
             }
             View::Object => {
@@ -335,12 +390,16 @@ impl<'a> Call<'a> {
             }
             query.after = last;
         }
+        let mut metadata = json!({"resourceVersion": revision.to_string()});
+        if !served.kind.builtin {
+            metadata["continue"] = json!("");
+        }
         Ok(respond::json(
             StatusCode::OK,
             &json!({
                 "apiVersion": self.target.api_version(),
                 "kind": format!("{}List", served.kind.kind),
-                "metadata": {"resourceVersion": revision.to_string()},
+                "metadata": metadata,
                 "items": shown,
             }),
         ))
@@ -369,8 +428,11 @@ impl<'a> Call<'a> {
         };
         match writer.delete(options).await {
             Ok(_) => {
-                let mut tree = stored.body.tree(stored.revision);
+                let mut tree = target.served.tree(&stored.body, stored.revision);
                 tree["apiVersion"] = json!(self.target.api_version());
+                if let Some(root) = tree.as_object_mut().filter(|_| target.served.kind.builtin) {
+                    root.retain(|key, _| key != "apiVersion" && key != "kind");
+                }
                 Ok(Some(tree))
             }
             // Somebody else deleted it first.

@@ -47,6 +47,15 @@ pub fn error(status: &Status) -> Answer {
     response
 }
 
+/// What a path that nothing knows is answered with.
+pub fn no_page() -> Answer {
+    answer(
+        StatusCode::NOT_FOUND,
+        "text/plain; charset=utf-8",
+        "404 page not found\n",
+    )
+}
+
 /// Adds `Warning` headers, which kubectl shows to its user.
 pub fn with_warnings(mut response: Answer, warnings: &[String]) -> Answer {
     for warning in warnings {

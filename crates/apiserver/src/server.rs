@@ -146,10 +146,9 @@ impl Server {
                 .observe(seconds);
         }
         let headers = response.headers_mut();
-        headers.insert(
-            header::CACHE_CONTROL,
-            HeaderValue::from_static("no-cache, private"),
-        );
+        headers
+            .entry(header::CACHE_CONTROL)
+            .or_insert(HeaderValue::from_static("no-cache, private"));
         if let Some(audit) = audit {
             headers.insert("audit-id", audit);
         }
@@ -169,15 +168,51 @@ impl Server {
             self.allow(&who, &path_attributes(parts)).await?;
             return fixed::answer(self, parts, query);
         };
+        let Some(served) = self
+            .catalog
+            .find(&path.group, &path.version, &path.resource)
+        else {
+            return self.unserved(parts, body, path, &who).await;
+        };
+        // A custom object is not watched under its name; such a request reads it.
+        let verb = match verb {
+            Some(Verb::Watch) if !path.name.is_empty() && !served.kind.builtin => Some(Verb::Get),
+            verb => verb,
+        };
         let Some(verb) = verb else {
-            return Err(Status::method_not_allowed());
+            return Err(resource::unknown_method(served, parts));
         };
         self.allow(&who, &resource_attributes(path, verb, query))
             .await?;
-        if let Some(answer) = fixed::review(self, parts, path, &who) {
-            return answer.answer(body).await;
-        }
         resource::answer(self, parts, body, path, verb, query, &who).await
+    }
+
+    /// A path below a group that names no kind of ours: a review, or nothing.
+    async fn unserved(
+        self: &Arc<Self>,
+        parts: &http::request::Parts,
+        body: RequestBody,
+        path: &ResourcePath,
+        who: &Identity,
+    ) -> Result<Answer, Status> {
+        self.allow(
+            who,
+            &resource_attributes(path, Verb::Create, &Query::default()),
+        )
+        .await?;
+        if let Some(review) = fixed::review(self, parts, path, who) {
+            return review.answer(body).await;
+        }
+        let builtin = path.group.is_empty()
+            || self
+                .catalog
+                .of(&path.group, &path.version)
+                .any(|s| s.kind.builtin);
+        if builtin {
+            Err(Status::no_such_path())
+        } else {
+            Ok(respond::no_page())
+        }
     }
 
     async fn identify(&self, parts: &http::request::Parts) -> Result<Identity, Status> {
@@ -199,6 +234,10 @@ impl Server {
                 }
             }
         }
+        // Credentials that nobody recognises are bad ones, not none.
+        if parts.headers.contains_key(header::AUTHORIZATION) {
+            return Err(Status::unauthorized());
+        }
         Ok(Identity::anonymous())
     }
 
@@ -206,9 +245,6 @@ impl Server {
         let Decision::Denied(reason) = self.authorizer.authorize(who, what).await else {
             return Ok(());
         };
-        if who.user == "system:anonymous" {
-            return Err(Status::unauthorized());
-        }
         Err(forbidden(who, what, &reason))
     }
 }

@@ -10,14 +10,14 @@ use serde::{Deserialize, Serialize};
 /// What a token says.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Token {
-    #[serde(rename = "v")]
+    #[serde(rename = "v", default)]
     form: String,
     /// The revision the pages show; 0 goes on with whatever is there now.
-    #[serde(rename = "rv")]
+    #[serde(rename = "rv", default)]
     pub revision: u64,
-    #[serde(rename = "ns")]
+    #[serde(rename = "ns", default)]
     namespace: String,
-    #[serde(rename = "name")]
+    #[serde(default)]
     name: String,
 }
 
@@ -46,7 +46,11 @@ impl Token {
     }
     /// Reads a token.
     pub fn decode(text: &str) -> Result<Self, Status> {
-        let bad = |why: String| Status::bad_request(format!("continue key is not valid: {why}"));
+        let bad = |why: String| {
+            Status::bad_request(format!(
+                "invalid continue token: continue key is not valid: {why}"
+            ))
+        };
         if text.len() > 2048 {
             return Err(bad("it is too long".into()));
         }
@@ -56,7 +60,10 @@ impl Token {
         let token: Token =
             serde_json::from_slice(&bytes).map_err(|error| bad(error.to_string()))?;
         if token.form != FORM {
-            return Err(bad(format!("form {:?} is not known", token.form)));
+            return Err(bad(format!(
+                "server does not recognize this encoded version {}",
+                token.form
+            )));
         }
         Ok(token)
     }

@@ -27,6 +27,7 @@ impl From<Status> for Attempt {
 
 static STATUS: LazyLock<Set> = LazyLock::new(|| Set::of_fields(["status"]));
 static ALL_BUT_STATUS: LazyLock<Set> = LazyLock::new(|| Set::of_fields(["spec", "metadata"]));
+static NAMESPACE: LazyLock<Set> = LazyLock::new(|| Set::of_fields(["status", "spec"]));
 static NOTHING: LazyLock<Set> = LazyLock::new(Set::default);
 
 impl Writer<'_> {
@@ -34,8 +35,14 @@ impl Writer<'_> {
     pub(crate) async fn update(&mut self, object: Object) -> Result<(Written, bool), Status> {
         self.check_place(&object.tree)?;
         let target = self.target;
+        if meta(&object.tree, "name").is_empty() && !target.served.kind.builtin {
+            return Err(Status::bad_request(format!(
+                "the name of the object ({} based on URL) was undeterminable: name must be provided",
+                target.key.name
+            )));
+        }
         let expected = parse_revision(meta(&object.tree, "resourceVersion"))
-            .map_err(|_| Status::modified(target.about(), &target.key.name))?
+            .map_err(|why| Status::unexplained(strip_field(&why)))?
             .filter(|revision| *revision > 0);
         for _ in 0..RETRIES {
             let current = self
@@ -65,11 +72,12 @@ impl Writer<'_> {
                 let kind = &target.served.kind;
                 return Err(Status::invalid(
                     &kind.group,
-                    &kind.kind,
+                    &kind.plural,
                     &target.key.name,
                     vec![error],
                 ));
             }
+            self.check_uid(&object.tree, &target.served.tree(&old.body, old.revision))?;
             match self.replace(&old, object.clone(), true).await {
                 Ok(written) => return Ok((written, false)),
                 Err(Attempt::Refused(status)) => return Err(status),
@@ -92,8 +100,7 @@ impl Writer<'_> {
     ) -> Result<Written, Attempt> {
         let target = self.target;
         let kind = &target.served.kind;
-        let old_tree = old.body.tree(old.revision);
-        self.check_uid(&new.tree, &old_tree)?;
+        let old_tree = target.served.tree(&old.body, old.revision);
         let mut object = new;
         self.confine(&mut object.tree, &old_tree);
         metadata::prepare_update(&mut object.tree, &old_tree);
@@ -109,7 +116,7 @@ impl Writer<'_> {
                 .unwrap_or_default();
             metadata_mut(&mut object.tree).insert("generation".into(), json!(generation + 1));
         }
-        object.tree["apiVersion"] = json!(target.storage_version());
+        object.tree["apiVersion"] = json!(target.served.storage_version());
         object.tree["kind"] = json!(kind.kind);
         show_revision(&mut object.tree, Some(old.revision));
         keep_times(&old_tree, &mut object.tree);
@@ -127,21 +134,24 @@ impl Writer<'_> {
         }
     }
 
-    /// The last finalizer is gone, and with it the object; the client sees its last state.
+    /// The last finalizer is gone, and with it the object. The client sees the state that let it
+    /// go, watchers the one before, as in Kubernetes.
     async fn end(&self, old: &Stored, object: Object) -> Result<Written, Attempt> {
-        let body = object.body(&self.target.served.kind);
+        let body = self.target.served.body(&object);
         let write = Write {
             resource: self.target.served.resource.clone(),
             key: self.target.key.clone(),
             expect: Expect::Revision(old.revision),
-            change: Change::Delete { body: body.clone() },
+            change: Change::Delete {
+                body: old.body.clone(),
+            },
         };
         match self.server.store.write(write).await {
-            Ok(revision) => {
+            Ok(_) => {
                 self.server.collector.wake();
                 Ok(Written::Object(Stored {
                     key: old.key.clone(),
-                    revision,
+                    revision: old.revision,
                     body,
                 }))
             }
@@ -201,6 +211,9 @@ impl Writer<'_> {
     pub(crate) fn reset_fields(&self) -> &'static Set {
         match self.target.subresource.as_str() {
             "status" => &ALL_BUT_STATUS,
+            "finalize" => &STATUS,
+            // A namespace's own finalizer is the server's.
+            _ if crate::discovery::is_namespace(&self.target.served.kind) => &NAMESPACE,
             _ if self.target.served.kind.status => &STATUS,
             _ => &NOTHING,
         }
@@ -208,6 +221,17 @@ impl Writer<'_> {
 
     /// Brings `metadata.managedFields` up to date with who writes what.
     pub(crate) fn own(&self, old: Option<&Value>, object: &mut Object) {
+        // A typed object has its parts before anybody writes them, so nobody owns their presence.
+        let mut typed = json!({});
+        if self.target.served.kind.builtin {
+            for part in ["spec", "status"]
+                .iter()
+                .filter(|part| object.tree.get(*part).is_some())
+            {
+                typed[*part] = json!({});
+            }
+        }
+        let old = old.or(Some(&typed).filter(|_| self.target.served.kind.builtin));
         let subresource = self.target.subresource.as_str();
         object.tree = muster_merge::update(UpdateRequest {
             live: old,
@@ -220,6 +244,11 @@ impl Writer<'_> {
             reset: self.reset_fields(),
         });
     }
+}
+
+/// A body's revision is told about without the name of its field.
+fn strip_field(why: &str) -> String {
+    why.find("strconv").map_or(why, |at| &why[at..]).to_owned()
 }
 
 /// Whether anything but metadata (and status, where it is a world of its own) differs.

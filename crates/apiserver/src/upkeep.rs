@@ -59,7 +59,7 @@ pub(crate) async fn expire_events(server: &Arc<Server>, now: Timestamp) -> Resul
         let page = server.store.list(query.clone()).await?;
         query.after = page.items.last().map(|stored| stored.key.clone());
         for stored in page.items {
-            let tree = stored.body.tree(stored.revision);
+            let tree = served.tree(&stored.body, stored.revision);
             let created: Option<Timestamp> = meta(&tree, "creationTimestamp").parse().ok();
             if created.is_some_and(|t| now.as_second() - t.as_second() > EVENT_LIFE_SECONDS) {
                 garbage::delete(server, &served, stored.key, &options).await;

@@ -48,13 +48,12 @@ pub(crate) async fn watch(
         (Revision::Newest | Revision::Any, Some(false)) => Start::Behind(current),
         (Revision::Newest | Revision::Any, _) => Start::State,
         (Revision::NotOlderThan(asked) | Revision::Exact(asked), initial) => {
-            if asked > current {
-                return Err(Status::future_revision(asked, current));
-            }
-            if initial == Some(true) {
-                Start::State
-            } else {
+            if initial != Some(true) {
                 Start::Behind(asked)
+            } else if asked > current {
+                return Err(Status::future_revision(asked, current));
+            } else {
+                Start::State
             }
         }
     };

@@ -10,12 +10,13 @@ use crate::query::WriteOptions;
 use crate::request::Verb;
 use crate::server::Server;
 use crate::store::{Change, Expect, Index, Key, StoreError, Stored, Write};
-use crate::{metadata, namespaces};
+use crate::{metadata, namespaces, typed};
 use bytes::Bytes;
 use http::HeaderMap;
 use muster_kind::object::{meta, metadata_mut};
+use muster_kind::schema::Type;
 use muster_kind::status::About;
-use muster_kind::{Object, Status, structural};
+use muster_kind::{FieldError, Object, Status, openapi, structural};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -40,9 +41,6 @@ impl Target {
     }
     pub(crate) fn api_version(&self) -> String {
         self.served.kind.api_version(&self.version)
-    }
-    pub(crate) fn storage_version(&self) -> String {
-        self.served.kind.api_version(&self.served.kind.versions[0])
     }
     pub(crate) fn not_found(&self) -> Status {
         Status::not_found(self.about(), &self.key.name)
@@ -124,62 +122,57 @@ pub(crate) enum Written {
     Dry(Object, Option<u64>),
 }
 
+impl Written {
+    /// Whether anything but a deletion (which wakes whoever waits for it) has come of it.
+    pub(crate) fn is_change_of(&self, old: &Stored) -> bool {
+        matches!(self, Written::Object(new) if new.revision != old.revision)
+    }
+}
+
 impl<'a> Writer<'a> {
     /// Decodes a body to an object of the target's kind: right version and kind, known fields.
     pub(crate) fn decode(&mut self, bytes: &Bytes, headers: &HeaderMap) -> Result<Object, Status> {
         let kind = &self.target.served.kind;
-        let encoding = body::encoding(headers, kind.builtin)?;
+        let encoding = body::encoding(headers)?;
         let parsed = body::decode(bytes, encoding, kind, self.server.protobuf)?;
         let mut object = parsed.object;
-        self.check_type(&object.tree)?;
+        self.check_type(&object.tree, bytes)?;
+        self.check_kind(&object.tree)?;
         let unknown = self.clean(&mut object)?;
-        self.warnings.extend(body::judge(
-            self.options.validation,
-            &parsed.duplicates,
-            &unknown,
-        )?);
+        let judged = body::judge(self.options.validation, &parsed.duplicates, &unknown);
+        self.warnings
+            .extend(judged.map_err(|status| self.unhandled(&status.message))?);
         Ok(object)
     }
 
     /// The body must say which version and kind it is, and be of this endpoint's.
-    fn check_type(&self, tree: &Value) -> Result<(), Status> {
+    fn check_type(&self, tree: &Value, bytes: &[u8]) -> Result<(), Status> {
         let kind = &self.target.served.kind;
         let Some(map) = tree.as_object() else {
-            return Err(Status::bad_request(
-                "couldn't get version/kind; json parse error: json: cannot unmarshal into Go value of type struct",
-            ));
+            let why = match tree {
+                Value::Null => "Object 'Kind' is missing in 'null'".to_owned(),
+                Value::Array(_) => not_struct("array"),
+                Value::String(_) => not_struct("string"),
+                Value::Bool(_) => not_struct("bool"),
+                _ => not_struct("number"),
+            };
+            return Err(body::unrecognized(kind, bytes, &why));
         };
         let text = |field: &str| map.get(field).and_then(Value::as_str).unwrap_or_default();
         let (api_version, name) = (text("apiVersion"), text("kind"));
+        if api_version.matches('/').count() > 1 {
+            let why = format!("unexpected GroupVersion string: {api_version}");
+            return Err(body::unrecognized(kind, bytes, &why));
+        }
         if kind.builtin {
-            // Typed kinds are defaulted from the endpoint.
-            let expected = self.target.api_version();
-            if (!name.is_empty() && name != kind.kind)
-                || (!api_version.is_empty() && api_version != expected)
-            {
-                let version = if api_version.is_empty() {
-                    &expected
-                } else {
-                    api_version
-                };
-                let found = if name.is_empty() { &kind.kind } else { name };
-                return Err(Status::bad_request(format!(
-                    "{found} in version {:?} cannot be handled as a {}: no kind {found:?} is registered for version {version:?}",
-                    version.rsplit('/').next().unwrap_or_default(),
-                    kind.kind
-                )));
-            }
-            return Ok(());
+            return self.check_registered(api_version, name);
         }
         if name.is_empty() {
-            return Err(Status::bad_request(
-                "Object 'Kind' is missing in the request body",
-            ));
-        }
-        if api_version.is_empty() {
-            return Err(Status::bad_request(
-                "Object 'apiVersion' is missing in the request body",
-            ));
+            let why = format!(
+                "Object 'Kind' is missing in '{}'",
+                String::from_utf8_lossy(bytes)
+            );
+            return Err(body::unrecognized(kind, bytes, &why));
         }
         if !kind
             .versions
@@ -191,38 +184,119 @@ impl<'a> Writer<'a> {
                 self.target.api_version()
             )));
         }
-        if name != kind.kind {
-            return Err(Status::bad_request(format!(
-                "{name} in version {:?} cannot be handled as a {}",
-                self.target.version, kind.kind
-            )));
-        }
         Ok(())
     }
 
-    /// Prunes, and reads `metadata` as the typed thing it is; returns what was unknown.
+    /// A typed body may leave out what the endpoint says.
+    fn check_registered(&self, api_version: &str, name: &str) -> Result<(), Status> {
+        let kind = &self.target.served.kind;
+        let expected = self.target.api_version();
+        let version = if api_version.is_empty() {
+            &expected
+        } else {
+            api_version
+        };
+        let found = if name.is_empty() { &kind.kind } else { name };
+        if found == kind.kind && version == expected {
+            return Ok(());
+        }
+        let short = version.rsplit('/').next().unwrap_or_default();
+        let registered = self.server.catalog.kinds().iter().any(|served| {
+            let other = &served.kind;
+            other.builtin
+                && other.kind == found
+                && other
+                    .versions
+                    .iter()
+                    .any(|v| other.api_version(v) == version)
+        });
+        let why = if registered {
+            let group = kind
+                .group
+                .split('.')
+                .next()
+                .filter(|g| !g.is_empty())
+                .unwrap_or("core");
+            format!(
+                "converting ({short}.{found}) to ({group}.{}): unknown conversion",
+                kind.kind
+            )
+        } else {
+            format!(
+                "no kind {found:?} is registered for version {version:?} in scheme \"pkg/runtime/scheme.go:111\""
+            )
+        };
+        Err(Status::bad_request(format!(
+            "{found} in version {short:?} cannot be handled as a {}: {why}",
+            kind.kind
+        )))
+    }
+
+    /// An object of another kind than the endpoint's is invalid.
+    pub(crate) fn check_kind(&self, tree: &Value) -> Result<(), Status> {
+        let kind = &self.target.served.kind;
+        let text = |field: &str| tree.get(field).and_then(Value::as_str).unwrap_or_default();
+        let (api_version, found) = (text("apiVersion"), text("kind"));
+        if kind.builtin {
+            return Ok(());
+        }
+        let group = api_version.rsplit_once('/').map_or("", |(group, _)| group);
+        let mut errors = Vec::new();
+        if found != kind.kind {
+            let must = format!("must be {}", kind.kind);
+            errors.push(FieldError::invalid("kind", &json!(found), &must));
+        }
+        if !kind
+            .versions
+            .iter()
+            .any(|version| kind.api_version(version) == api_version)
+        {
+            let must = format!("must be {}", self.target.api_version());
+            errors.push(FieldError::invalid(
+                "apiVersion",
+                &json!(api_version),
+                &must,
+            ));
+        }
+        if errors.is_empty() {
+            return Ok(());
+        }
+        Err(Status::invalid(group, found, meta(tree, "name"), errors))
+    }
+
+    fn unhandled(&self, why: &str) -> Status {
+        let kind = &self.target.served.kind.kind;
+        let version = &self.target.version;
+        Status::bad_request(format!(
+            "{kind} in version {version:?} cannot be handled as a {kind}: {why}"
+        ))
+    }
+
+    /// Prunes, and reads what is typed as such; returns what was unknown.
     pub(crate) fn clean(&self, object: &mut Object) -> Result<Vec<String>, Status> {
         let served = &self.target.served;
         let unknown = structural::prune(&mut object.tree, served.root());
         if served.kind.builtin {
-            structural::drop_nulls(&mut object.tree, served.root());
-            if let Some(error) = typed_error(&object.tree, served) {
-                return Err(error);
+            if let Some(why) = typed::fault(&object.tree, served.root(), &served.kind.kind) {
+                return Err(self.unhandled(&why));
             }
-        } else if let Some(value) = object.tree.get_mut("metadata") {
-            structural::drop_nulls(value, &muster_kind::openapi::OBJECT_META);
-            let wrong = structural::validate(value, &muster_kind::openapi::OBJECT_META);
-            if let Some(error) = wrong.first() {
-                return Err(Status::bad_request(format!(
-                    "{} in version {:?} cannot be handled as a {}: metadata.{}: {}",
-                    served.kind.kind,
-                    self.target.version,
-                    served.kind.kind,
-                    error.field,
-                    error.message
-                )));
+            structural::as_typed(&mut object.tree, served.root());
+            for part in ["spec", "status"] {
+                let typed = served.kind.schema.properties.get(part);
+                if typed.is_some_and(|s| s.of == Type::Object) && object.tree.get(part).is_none() {
+                    object.tree[part] = json!({});
+                }
             }
+            return Ok(unknown);
         }
+        if let Some(value) = object.tree.get_mut("metadata") {
+            if let Some(why) = typed::fault(value, &openapi::OBJECT_META, "ObjectMeta") {
+                return Err(self.unhandled(&why));
+            }
+            structural::drop_nulls(value, &openapi::OBJECT_META);
+        }
+        structural::drop_nulls(&mut object.tree, &served.kind.schema);
+        structural::whole_numbers(&mut object.tree, &served.kind.schema);
         Ok(unknown)
     }
 
@@ -233,11 +307,15 @@ impl<'a> Writer<'a> {
         object: Option<&mut Object>,
         old: Option<&Value>,
     ) -> Result<(), Status> {
+        let name = match object.as_deref() {
+            Some(object) => meta(&object.tree, "name").to_owned(),
+            None => self.target.key.name.clone(),
+        };
         let review = Review {
             kind: &self.target.served.kind,
             verb,
             namespace: &self.target.key.namespace,
-            name: &self.target.key.name,
+            name: &name,
             subresource: &self.target.subresource,
             who: self.who,
             old,
@@ -264,7 +342,7 @@ impl<'a> Writer<'a> {
             Some(old) => metadata::validate_update(&object.tree, old, kind),
         };
         if !kind.builtin {
-            errors.extend(structural::validate(&object.tree, &kind.schema));
+            errors.extend(self.schema_errors(&object.tree));
         }
         // The kind's own rules may take the schema's for granted.
         if errors.is_empty()
@@ -283,6 +361,29 @@ impl<'a> Writer<'a> {
         ))
     }
 
+    /// A status written through its own door is judged by itself, and its faults are told so.
+    fn schema_errors(&self, tree: &Value) -> Vec<FieldError> {
+        let schema = &self.target.served.kind.schema;
+        let Some(status) = schema
+            .properties
+            .get("status")
+            .filter(|_| self.target.subresource == "status")
+        else {
+            return structural::validate(tree, schema);
+        };
+        let mut errors = match &tree["status"] {
+            Value::Null => Vec::new(),
+            value => structural::validate(value, status),
+        };
+        for error in &mut errors {
+            error.field = match error.field.as_str() {
+                "<nil>" | "" => "status".into(),
+                field => format!("status.{field}"),
+            };
+        }
+        errors
+    }
+
     /// Stores the object on the state it was computed from.
     pub(crate) async fn store(
         &self,
@@ -294,14 +395,11 @@ impl<'a> Writer<'a> {
             return Ok(Written::Dry(object, revision));
         }
         let served = &self.target.served;
-        let mut object = object;
-        object.tree["apiVersion"] = json!(self.target.storage_version());
-        object.tree["kind"] = json!(served.kind.kind);
         let key = Key {
             name: meta(&object.tree, "name").into(),
             ..self.target.key.clone()
         };
-        let body = object.body(&served.kind);
+        let body = served.body(&object);
         let write = Write {
             resource: served.resource.clone(),
             key: key.clone(),
@@ -321,34 +419,10 @@ impl<'a> Writer<'a> {
     }
 }
 
-/// A value of the wrong type in a typed kind is a body that cannot be read.
-fn typed_error(tree: &Value, served: &Served) -> Option<Status> {
-    let wrong = structural::validate(tree, served.root());
-    let error = wrong
-        .iter()
-        .find(|error| error.reason == "FieldValueTypeInvalid")?;
-    let kind = &served.kind.kind;
-    let version = &served.kind.versions[0];
-    let found = error.message.split('"').nth(1).unwrap_or_default();
-    let found = match found {
-        "integer" | "number" => "number",
-        "boolean" => "bool",
-        other => other,
-    };
-    let expected = error
-        .message
-        .split("must be of type ")
-        .nth(1)
-        .unwrap_or_default();
-    let expected = match expected.split(':').next().unwrap_or_default() {
-        "boolean" => "bool",
-        "integer" => "int32",
-        other => other,
-    };
-    let field = error.field.split('[').next().unwrap_or_default();
-    Some(Status::bad_request(format!(
-        "{kind} in version {version:?} cannot be handled as a {kind}: json: cannot unmarshal {found} into Go struct field {kind}.{field} of type {expected}"
-    )))
+fn not_struct(found: &str) -> String {
+    format!(
+        "couldn't get version/kind; json parse error: json: cannot unmarshal {found} into Go value of type struct {{ APIVersion string \"json:\\\"apiVersion,omitempty\\\"\"; Kind string \"json:\\\"kind,omitempty\\\"\" }}"
+    )
 }
 
 /// The internal field by which objects that wait for their finalizers are found again.

@@ -45,7 +45,15 @@ pub fn label(name: &str) -> Vec<String> {
         wrong.push(longer(63));
     }
     if !is_label(name) {
-        wrong.push(LABEL.into());
+        let dotted = name.contains('.') && name.split('.').all(is_label);
+        wrong.push(
+            if dotted {
+                "must not contain dots"
+            } else {
+                LABEL
+            }
+            .into(),
+        );
     }
     wrong
 }
@@ -78,13 +86,23 @@ pub fn segment(name: &str) -> Vec<String> {
     wrong
 }
 
-/// A qualified name `[prefix/]name`: label and annotation keys, finalizers.
+/// A label's key: a qualified name, in the words of labels.
+pub fn label_key(text: &str) -> Vec<String> {
+    qualified_as("a valid label key", text)
+}
+
+/// A qualified name `[prefix/]name`: annotation keys, finalizers.
 pub fn qualified(text: &str) -> Vec<String> {
+    qualified_as("a qualified name", text)
+}
+
+fn qualified_as(what: &str, text: &str) -> Vec<String> {
     let mut wrong = Vec::new();
     let name = match text.split_once('/') {
         Some((_, rest)) if rest.contains('/') => {
+            let rule = QUALIFIED.trim_start_matches("name part");
             return vec![format!(
-                "a qualified name must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]') with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')"
+                "{what}{rule} with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')"
             )];
         }
         Some((prefix, name)) => {

@@ -67,7 +67,8 @@ pub struct Body {
 }
 
 impl Body {
-    /// Writes a tree down. `metadata.resourceVersion` of the tree is ignored.
+    /// Writes a tree down. `metadata.resourceVersion` of the tree is ignored, and so are
+    /// `apiVersion` and `kind`: every reader knows them, and one body serves all versions.
     pub fn encode(tree: &Value, opaque: &[FieldPath]) -> Body {
         let mut writer = Writer {
             text: Vec::with_capacity(512),
@@ -89,7 +90,7 @@ impl Body {
             out.put_slice(format!("\"{digest}\"").as_bytes());
         };
         let mut out = BytesMut::with_capacity(self.text.len() + 24);
-        self.pieces(revision, &mut out, digest);
+        self.pieces(0, revision, &mut out, digest);
         // What `encode` wrote is JSON; a database that gives other bytes is corrupt and shows
         // as an object without fields rather than as a panic.
         serde_json::from_slice(&out).unwrap_or_default()
@@ -97,16 +98,21 @@ impl Body {
 
     /// Fills the holes: the JSON a client sees. `blob` finds an opaque field's bytes.
     pub fn render(&self, revision: u64, out: &mut BytesMut, blob: impl Fn(&Digest) -> Bytes) {
-        self.pieces(revision, out, |digest, out| out.put_slice(&blob(digest)));
+        self.pieces(0, revision, out, |digest, out| out.put_slice(&blob(digest)));
+    }
+
+    /// Like [`Body::render`], but without the opening brace: for whoever has put fields in front.
+    pub fn render_rest(&self, revision: u64, out: &mut BytesMut, blob: impl Fn(&Digest) -> Bytes) {
+        self.pieces(1, revision, out, |digest, out| out.put_slice(&blob(digest)));
     }
 
     fn pieces(
         &self,
+        mut from: usize,
         revision: u64,
         out: &mut BytesMut,
         mut fill: impl FnMut(&Digest, &mut BytesMut),
     ) {
-        let mut from = 0;
         let mut revision_due = true;
         for (at, digest) in &self.blobs {
             if revision_due && self.revision_at <= *at {
@@ -142,7 +148,8 @@ impl Writer {
         self.text.push(b'{');
         let mut first = true;
         let mut metadata_due = true;
-        for (key, value) in root {
+        let own = |key: &&String| !matches!(key.as_str(), "apiVersion" | "kind");
+        for (key, value) in root.iter().filter(|(key, _)| own(key)) {
             if metadata_due && key.as_str() >= "metadata" {
                 metadata_due = false;
                 let metadata = root.get("metadata").and_then(Value::as_object);
@@ -323,6 +330,10 @@ mod tests {
             json!({"results": {"packages": [1]}, "summary": {"high": 1}})
         );
         let mut again = tree.clone();
+        again
+            .as_object_mut()
+            .unwrap()
+            .retain(|key, _| key != "apiVersion" && key != "kind");
         again["metadata"]["resourceVersion"] = json!("41");
         assert_eq!(body.tree(41), again);
     }

@@ -81,10 +81,15 @@ impl LabelSelector {
         }
         loop {
             match parser.peek() {
-                Token::Word(_) | Token::Not => requirements.push(parser.requirement()?),
+                Token::Word(_) | Token::Not => {
+                    let requirement = parser.requirement().map_err(|SelectorError(why)| {
+                        SelectorError(format!("unable to parse requirement: {why}"))
+                    })?;
+                    requirements.push(requirement);
+                }
                 other => {
                     return Err(SelectorError(format!(
-                        "unable to parse requirement: found '{other}', expected: !, identifier, or 'end of string'"
+                        "found '{other}', expected: !, identifier, or 'end of string'"
                     )));
                 }
             }
@@ -200,13 +205,14 @@ fn unescape(value: &str) -> Result<String, SelectorError> {
                 other => {
                     let rest: String = other.into_iter().collect();
                     return Err(SelectorError(format!(
-                        "invalid field selector: invalid escape sequence in value: \\{rest}"
+                        "invalid field selector: invalid escape sequence: \\{rest}"
                     )));
                 }
             },
             ',' | '=' => {
                 return Err(SelectorError(format!(
-                    "invalid field selector: unescaped character in value: {c}"
+                    "invalid field selector: unescaped character in value: {}",
+                    u32::from(c)
                 )));
             }
             c => out.push(c),
@@ -325,7 +331,7 @@ impl Parser {
                 )));
             }
         };
-        check("key", &key, name::qualified(&key))?;
+        check("<nil>", &key, name::label_key(&key))?;
         if absent {
             return Ok(Requirement::Absent(key));
         }
@@ -344,7 +350,7 @@ impl Parser {
                 let value = self.value(&key)?;
                 let number = value.parse().map_err(|_| {
                     SelectorError(format!(
-                        "values[0][{key}]: Invalid value: {value:?}: for 'Gt', 'Lt' operators, the value must be an integer"
+                        "values[0]: Invalid value: {value:?}: for 'Gt', 'Lt' operators, the value must be an integer"
                     ))
                 })?;
                 Ok(match token {
@@ -402,7 +408,7 @@ impl Parser {
                 }
                 other => {
                     return Err(SelectorError(format!(
-                        "found '{other}', expected: ',', ')' or identifier"
+                        "found '{other}', expected: ',' or ')'"
                     )));
                 }
             }

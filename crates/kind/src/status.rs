@@ -131,12 +131,21 @@ impl Status {
         status.details = true;
         status
     }
+    /// 405: not this verb on this kind.
+    pub fn not_supported(about: About<'_>, verb: &str) -> Self {
+        let message = format!("{verb} is not supported on resources of kind \"{about}\"");
+        Status::new(405, "MethodNotAllowed", message).about(about, "")
+    }
     /// 406: no answer in a form the client takes.
     pub fn not_acceptable(offered: &[&str]) -> Self {
         let message = format!(
             "only the following media types are accepted: {}",
             offered.join(", ")
         );
+        Status::wrong_form(message)
+    }
+    /// 406: not in that form.
+    pub fn wrong_form(message: impl Into<String>) -> Self {
         Status::new(406, "NotAcceptable", message)
     }
     /// 409: the name is taken.
@@ -245,7 +254,7 @@ impl Status {
     }
     /// 504: the revision asked for is not here yet.
     pub fn future_revision(asked: u64, current: u64) -> Self {
-        let message = format!("Too large resource version: {asked}, current: {current}");
+        let message = format!("Timeout: Too large resource version: {asked}, current: {current}");
         let mut status = Status::new(504, "Timeout", message);
         status.causes = vec![Cause {
             reason: "ResourceVersionTooLarge".into(),

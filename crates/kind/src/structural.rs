@@ -38,6 +38,33 @@ pub fn set_defaults(value: &mut Value, schema: &Schema) {
     }
 }
 
+/// Writes whole numbers as such where the schema asks for them: `5.0` and `5e0` are 5.
+pub fn whole_numbers(value: &mut Value, schema: &Schema) {
+    match value {
+        Value::Object(map) => {
+            for (name, value) in map.iter_mut() {
+                if let Some(property) = schema.property(name) {
+                    whole_numbers(value, property);
+                }
+            }
+        }
+        Value::Array(items) => {
+            if let Some(schema) = &schema.items {
+                items
+                    .iter_mut()
+                    .for_each(|item| whole_numbers(item, schema));
+            }
+        }
+        Value::Number(number) if schema.of == Type::Integer && number.is_f64() => {
+            let float = number.as_f64().unwrap_or_default();
+            if float.fract() == 0.0 && float.abs() < 9.2e18 {
+                *value = Value::from(float as i64);
+            }
+        }
+        _ => {}
+    }
+}
+
 /// Drops fields the schema does not know and returns their paths, in order.
 pub fn prune(value: &mut Value, schema: &Schema) -> Vec<String> {
     let mut unknown = Vec::new();
@@ -84,7 +111,7 @@ fn prune_at(value: &mut Value, schema: &Schema, path: &mut String, unknown: &mut
     }
 }
 
-/// Drops `null`s that the schema does not allow, as typed kinds read them: as if absent.
+/// Drops `null`s that the schema does not allow: they count as absent.
 pub fn drop_nulls(value: &mut Value, schema: &Schema) {
     match value {
         Value::Object(map) => map.retain(|name, value| match schema.property(name) {
@@ -100,6 +127,63 @@ pub fn drop_nulls(value: &mut Value, schema: &Schema) {
             }
         }
         _ => {}
+    }
+}
+
+/// Reads a value as a typed kind does: a `null` is absent, or empty where it stands for a map's
+/// string; optional lists and maps that are empty are absent; `spec` and `status` are always there.
+pub fn as_typed(value: &mut Value, schema: &Schema) {
+    match value {
+        Value::Object(map) => {
+            for (name, value) in map.iter_mut() {
+                if let Some(property) = schema.property(name) {
+                    as_typed(value, property);
+                    in_utc(value, property);
+                    let free = !schema.properties.contains_key(name);
+                    if value.is_null() && free && property.of == Type::String {
+                        *value = Value::from("");
+                    }
+                }
+            }
+            map.retain(|name, value| match schema.properties.get(name) {
+                Some(property) => !is_absent(value, property) || schema.required.contains(name),
+                None => !value.is_null(),
+            });
+        }
+        Value::Array(items) => {
+            if let Some(schema) = &schema.items {
+                items.iter_mut().for_each(|item| as_typed(item, schema));
+            }
+        }
+        _ => {}
+    }
+}
+
+/// A time with an offset is kept in UTC.
+fn in_utc(value: &mut Value, schema: &Schema) {
+    if schema.format.as_deref() != Some("date-time") {
+        return;
+    }
+    let Some(text) = value.as_str().filter(|text| !text.ends_with('Z')) else {
+        return;
+    };
+    let Ok(time) = text.parse::<jiff::Timestamp>() else {
+        return;
+    };
+    let form = if text.contains('.') {
+        "%Y-%m-%dT%H:%M:%S%.6fZ"
+    } else {
+        "%Y-%m-%dT%H:%M:%SZ"
+    };
+    *value = Value::from(time.strftime(form).to_string());
+}
+
+fn is_absent(value: &Value, schema: &Schema) -> bool {
+    match value {
+        Value::Null => true,
+        Value::Array(items) => items.is_empty(),
+        Value::Object(map) => map.is_empty() && schema.additional.is_some(),
+        _ => false,
     }
 }
 
@@ -127,15 +211,7 @@ fn validate_at(value: &Value, schema: &Schema, path: &mut String, errors: &mut V
         return;
     }
     if !has_type(value, schema.of) {
-        let found = type_name(value);
-        errors.push(FieldError {
-            reason: "FieldValueTypeInvalid",
-            field: path.clone(),
-            message: format!(
-                "Invalid value: {found:?}: {path} in body must be of type {}: {found:?}",
-                expected(schema.of)
-            ),
-        });
+        wrong_type(value, schema, path, errors);
         return;
     }
     if !schema.one_of.is_empty() && !schema.one_of.contains(value) {
@@ -171,19 +247,48 @@ fn validate_at(value: &Value, schema: &Schema, path: &mut String, errors: &mut V
                     format!("should be less than or equal to {most}"),
                 ));
             }
-            let fits = match schema.format.as_deref() {
-                Some("int32") => number.as_i64().is_some_and(|n| i32::try_from(n).is_ok()),
-                _ => true,
-            };
-            if !fits {
-                errors.push(invalid(
-                    path,
-                    number,
-                    "must be of type int32".to_owned() + &format!(": {value}"),
-                ));
+            if !fits(number, schema) {
+                let format = schema.format.as_deref().unwrap_or_default();
+                errors.push(FieldError {
+                    reason: "FieldValueInvalid",
+                    field: "<nil>".into(),
+                    message: format!(
+                        "Invalid value: \"\": Checked value must be of type integer with format {format} in {path}"
+                    ),
+                });
             }
         }
         _ => {}
+    }
+}
+
+/// A number with a fraction where a whole one belongs is told twice, as Kubernetes does.
+fn wrong_type(value: &Value, schema: &Schema, path: &str, errors: &mut Vec<FieldError>) {
+    let (mut found, mut wanted) = (type_name(value), expected(schema.of));
+    if let (Value::Number(_), Type::Integer, Some(format)) = (value, schema.of, &schema.format) {
+        (found, wanted) = ("float64", format);
+        errors.push(FieldError {
+            reason: "FieldValueInvalid",
+            field: "<nil>".into(),
+            message: format!(
+                "Invalid value: \"\": Checked value must be of type integer with format {format} in {path}"
+            ),
+        });
+    }
+    errors.push(FieldError {
+        reason: "FieldValueTypeInvalid",
+        field: path.into(),
+        message: format!(
+            "Invalid value: {found:?}: {path} in body must be of type {wanted}: {found:?}"
+        ),
+    });
+}
+
+fn fits(number: &serde_json::Number, schema: &Schema) -> bool {
+    match schema.format.as_deref() {
+        Some("int32") => number.as_i64().is_some_and(|n| i32::try_from(n).is_ok()),
+        Some("int64") => number.is_i64(),
+        _ => true,
     }
 }
 
@@ -263,6 +368,11 @@ fn duplicates(items: &[Value], schema: &Schema, path: &str, errors: &mut Vec<Fie
             ListType::Set => item.clone(),
             ListType::Map(keys) => {
                 let Some(map) = item.as_object() else {
+                    errors.push(FieldError::invalid(
+                        &format!("{path}[{index}]"),
+                        item,
+                        "must be an object for an array of list-type map",
+                    ));
                     continue;
                 };
                 Value::Object(
@@ -311,11 +421,9 @@ fn validate_string(text: &str, schema: &Schema, path: &str, errors: &mut Vec<Fie
     };
     if !fits {
         let format = schema.format.as_deref().unwrap_or_default();
-        errors.push(invalid(
-            path,
-            &quoted,
-            format!("must be of type {format}: {quoted}"),
-        ));
+        let mut error = invalid(path, &quoted, format!("must be of type {format}: {quoted}"));
+        error.reason = "FieldValueTypeInvalid";
+        errors.push(error);
     }
 }
 
@@ -333,7 +441,8 @@ fn has_type(value: &Value, of: Type) -> bool {
 }
 
 fn is_whole(value: &Value) -> bool {
-    value.is_i64() || value.is_u64() || value.as_f64().is_some_and(|n| n.fract() == 0.0)
+    let whole = |number: f64| number.fract() == 0.0 && number.abs() < 9.2e18;
+    value.is_i64() || value.is_u64() || value.as_f64().is_some_and(whole)
 }
 
 fn type_name(value: &Value) -> &'static str {

@@ -158,6 +158,8 @@ fn faults(body: &mut Value) {
     };
     let text = |cause: &Value, name: &str| cause[name].as_str().unwrap_or_default().to_string();
     causes.sort_by_cached_key(|cause| (text(cause, "field"), text(cause, "message")));
+    // kube-apiserver judges metadata more than once and lists the same cause as often.
+    causes.dedup();
     let mut told: Vec<String> = causes
         .iter()
         .map(|cause| format!("{}: {}", text(cause, "field"), text(cause, "message")))
