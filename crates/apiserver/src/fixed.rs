@@ -50,6 +50,7 @@ pub(crate) fn answer(server: &Arc<Server>, parts: &Parts, query: &Query) -> Resu
             let document = openapi::document(&server.catalog, &rest.join("/"));
             Ok(document.map_or_else(respond::no_page, |document| cached(parts, &document)))
         }
+        ["api", ..] => Err(Status::no_such_path()),
         _ => Ok(respond::no_page()),
     }
 }

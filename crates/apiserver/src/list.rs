@@ -237,7 +237,8 @@ impl Lister {
 
     async fn close(&self, out: &mut BytesMut) -> Result<(), Status> {
         let mut metadata = json!({"resourceVersion": self.revision.to_string()});
-        if !self.served.kind.builtin {
+        // Custom lists say so even if there is nothing more.
+        if !self.served.kind.builtin && self.form.view == View::Object {
             metadata["continue"] = json!("");
         }
         if let Some(key) = &self.last {

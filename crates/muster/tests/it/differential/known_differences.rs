@@ -194,6 +194,13 @@ pub(super) const LIST: &[Known] = &[
         why: "finalizing an unfinalized namespace again changes nothing",
     },
     Known {
+        case: "list: a page with a selector does not say how many remain",
+        what: "body /metadata/continue",
+        real: "continue",
+        everywhere: true,
+        why: "etcd cannot say whether what follows matches the selector; our store can",
+    },
+    Known {
         case: "watch: ",
         what: "event ",
         real: "storage feature RequestWatchProgress is disabled",
