@@ -16,7 +16,9 @@ impl Admission for Builtin {
         review: &Review<'_>,
         new: Option<&mut Value>,
     ) -> Result<Vec<String>, Status> {
-        if let Some(new) = new.filter(|_| review.kind.builtin) {
+        // A namespace is finalized by taking away what preparing would put back.
+        let prepared = review.kind.builtin && review.subresource != "finalize";
+        if let Some(new) = new.filter(|_| prepared) {
             muster_api::builtin::prepare(&review.kind.kind, new, review.old);
         }
         Ok(Vec::new())
