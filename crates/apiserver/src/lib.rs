@@ -40,3 +40,4 @@ mod watch;
 mod write;
 
 pub use server::{Parts, Server};
+pub use upkeep::Upkeep;

@@ -13,7 +13,8 @@ use crate::query::Query;
 use crate::request::{self, ResourcePath, Verb};
 use crate::respond::{self, Answer};
 use crate::store::{Key, Resource, Store};
-use crate::{fixed, resource, upkeep};
+use crate::upkeep::{self, Upkeep};
+use crate::{fixed, resource};
 use http::{HeaderValue, Request, header};
 use muster_kind::status::About;
 use muster_kind::{Kind, Status};
@@ -38,6 +39,8 @@ pub struct Parts {
     pub protobuf: ProtobufDecoder,
     /// The version `/version` tells.
     pub version: serde_json::Value,
+    /// How much of the past it keeps.
+    pub upkeep: Upkeep,
 }
 
 /// A Kubernetes-style API server.
@@ -53,6 +56,7 @@ pub struct Server {
     pub(crate) metrics: Metrics,
     pub(crate) collector: Collector,
     pub(crate) keeps_namespaces: bool,
+    upkeep: Upkeep,
     pub(crate) tasks: TaskTracker,
     pub(crate) stop: CancellationToken,
 }
@@ -74,6 +78,7 @@ impl Server {
             metrics: Metrics::default(),
             collector: Collector::default(),
             keeps_namespaces,
+            upkeep: parts.upkeep,
             tasks: TaskTracker::new(),
             stop: CancellationToken::new(),
         })
@@ -83,7 +88,7 @@ impl Server {
     /// namespaces, and upkeep of the store.
     pub fn start_duties(self: &Arc<Self>) {
         self.tasks.spawn(garbage::run(self.clone()));
-        self.tasks.spawn(upkeep::run(self.clone()));
+        self.tasks.spawn(upkeep::run(self.clone(), self.upkeep));
     }
 
     /// Ends watches and duties, and waits until they have.

@@ -10,21 +10,42 @@ use muster_kind::selector::{FieldSelector, LabelSelector};
 use std::sync::Arc;
 use std::time::Duration;
 
-const INTERVAL: Duration = Duration::from_secs(300);
-/// The log reaches back at least this long.
-const KEEP_SECONDS: u64 = 15 * 60;
-/// The log keeps at least this many events of every resource.
-const KEEP_EVENTS: u64 = 1000;
+/// How much of the past is kept, and how often the rest is forgotten. What is kept bounds how long
+/// a watcher may be away and still resume, and how long a page of a list may wait for the next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Upkeep {
+    /// The pause between two rounds.
+    pub interval: Duration,
+    /// The log reaches back at least this long.
+    pub keep_seconds: u64,
+    /// The log keeps at least this many events of every resource.
+    pub keep_events: u64,
+}
+
+impl Default for Upkeep {
+    fn default() -> Self {
+        Upkeep {
+            interval: Duration::from_secs(300),
+            keep_seconds: 15 * 60,
+            keep_events: 1000,
+        }
+    }
+}
+
 const EVENT_LIFE_SECONDS: i64 = 3600;
 
 /// Keeps the store small until the server stops.
-pub(crate) async fn run(server: Arc<Server>) {
+pub(crate) async fn run(server: Arc<Server>, upkeep: Upkeep) {
     loop {
         tokio::select! {
             () = server.stop.cancelled() => return,
-            () = tokio::time::sleep(INTERVAL) => {}
+            () = tokio::time::sleep(upkeep.interval) => {}
         }
-        match server.store.compact(KEEP_SECONDS, KEEP_EVENTS).await {
+        let compacted = server
+            .store
+            .compact(upkeep.keep_seconds, upkeep.keep_events)
+            .await;
+        match compacted {
             Ok(0) => {}
             Ok(entries) => tracing::debug!(entries, "compacted the log"),
             Err(error) => tracing::warn!(%error, "compacting the log"),

@@ -7,12 +7,13 @@ use anyhow::{Context, Result, bail};
 use clap::Args;
 use muster_apiserver::identity::{Certificates, Identity, OwnerOnly};
 use muster_apiserver::respond::full;
-use muster_apiserver::{Parts, Server, listen};
+use muster_apiserver::{Parts, Server, Upkeep, listen};
 use muster_store::{Options, SqliteStore};
 use serde_json::{Value, json};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
@@ -27,6 +28,15 @@ pub(crate) struct Up {
     /// The namespace of Muster's own credentials, leases and policies.
     #[arg(long, env = "MUSTER_NAMESPACE", default_value = "muster")]
     namespace: String,
+    /// For how many seconds a watch can resume, or a list fetch its next page.
+    #[arg(long, env = "MUSTER_HISTORY_SECONDS", value_name = "SECONDS", default_value_t = Upkeep::default().keep_seconds)]
+    history_seconds: u64,
+    /// How many changes of every resource are remembered, however old they are.
+    #[arg(long, env = "MUSTER_HISTORY_EVENTS", value_name = "EVENTS", default_value_t = Upkeep::default().keep_events)]
+    history_events: u64,
+    /// How often older history is forgotten.
+    #[arg(long, env = "MUSTER_UPKEEP_SECONDS", value_name = "SECONDS", default_value_t = Upkeep::default().interval.as_secs(), value_parser = clap::value_parser!(u64).range(1..))]
+    upkeep_seconds: u64,
 }
 
 fn default_data() -> PathBuf {
@@ -75,6 +85,11 @@ async fn serve_store(command: &Up, store: Arc<SqliteStore>) -> Result<()> {
         admissions: vec![Box::new(Builtin)],
         protobuf: muster_api::builtin::protobuf::decode,
         version: version(),
+        upkeep: Upkeep {
+            interval: Duration::from_secs(command.upkeep_seconds),
+            keep_seconds: command.history_seconds,
+            keep_events: command.history_events,
+        },
     });
     for namespace in ["default", "kube-system", command.namespace.as_str()] {
         create_namespace(&server, namespace).await?;

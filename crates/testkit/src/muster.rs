@@ -16,6 +16,9 @@ const START: Duration = Duration::from_secs(30);
 /// How long it may take to end after SIGTERM.
 const STOP: Duration = Duration::from_secs(90);
 
+/// The kernel chooses the port.
+const ANY_PORT: &str = "127.0.0.1:0";
+
 /// A running `muster up`; it ends when dropped.
 #[derive(Debug)]
 pub struct Muster {
@@ -39,7 +42,8 @@ impl Muster {
         let directory = Directory::new("up")?;
         let data = directory.join("data");
         let arguments: Vec<String> = arguments.iter().map(|&argument| argument.into()).collect();
-        let (process, kubeconfig) = launch(binary.as_ref(), &data, &arguments, &directory)?;
+        let (process, kubeconfig) =
+            launch(binary.as_ref(), &data, ANY_PORT, &arguments, &directory)?;
         let binary = binary.as_ref().into();
         Ok(Muster {
             process,
@@ -54,11 +58,27 @@ impl Muster {
     /// Starts it again on the same data, after [`Muster::kill9`] or [`Muster::terminate`]. What
     /// still runs is killed first.
     pub fn restart(&mut self) -> Result<()> {
+        self.restart_at(ANY_PORT)
+    }
+
+    /// As [`Muster::restart`], where it was: for clients that try again by themselves.
+    pub fn restart_in_place(&mut self) -> Result<()> {
+        self.restart_at(&self.kubeconfig.server.clone())
+    }
+
+    /// As [`Muster::restart`], at an address or URL where it has been before.
+    pub fn restart_at(&mut self, address: &str) -> Result<()> {
         if self.process.exit_status()?.is_none() {
             self.process.kill9()?;
         }
-        (self.process, self.kubeconfig) =
-            launch(&self.binary, &self.data, &self.arguments, &self.directory)?;
+        let listen = address.trim_start_matches("https://");
+        (self.process, self.kubeconfig) = launch(
+            &self.binary,
+            &self.data,
+            listen,
+            &self.arguments,
+            &self.directory,
+        )?;
         Ok(())
     }
 
@@ -72,7 +92,7 @@ impl Muster {
         self.process.terminate(STOP)
     }
 
-    /// How to reach it; the port is a new one after a restart.
+    /// How to reach it; the port is a new one after [`Muster::restart`].
     pub fn kubeconfig(&self) -> &Kubeconfig {
         &self.kubeconfig
     }
@@ -96,6 +116,7 @@ impl Muster {
 fn launch(
     binary: &Path,
     data: &Path,
+    listen: &str,
     arguments: &[String],
     directory: &Directory,
 ) -> Result<(Process, Kubeconfig)> {
@@ -104,7 +125,7 @@ fn launch(
         .arg("up")
         .arg("--data")
         .arg(data)
-        .args(["--listen", "127.0.0.1:0"])
+        .args(["--listen", listen])
         .args(arguments);
     let mut process = Process::start("muster", &mut command, &directory.join("muster.log"))?;
     // After a restart the file of the last run is still there and names the old port, so its mere
