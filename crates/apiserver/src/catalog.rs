@@ -19,8 +19,13 @@ pub struct Served {
 impl Served {
     /// The schema of a whole object.
     pub fn root(&self) -> &Arc<Schema> {
-        self.root
-            .get_or_init(|| Arc::new(openapi::root_schema(&self.kind)))
+        self.root.get_or_init(|| {
+            let mut root = openapi::root_schema(&self.kind);
+            for path in &self.kind.opaque {
+                open(&mut root, path.names());
+            }
+            Arc::new(root)
+        })
     }
 
     /// The name of the version that trees are in.
@@ -66,6 +71,18 @@ impl Served {
                 (!parts.is_empty()).then(|| parts.join("/"))
             }
             other => Some(other.to_string()),
+        }
+    }
+}
+
+/// In a tree an opaque field is its digest, whatever its schema says.
+fn open(schema: &mut Schema, path: &[String]) {
+    match path.split_first() {
+        None => *schema = muster_kind::schema::any(),
+        Some((name, rest)) => {
+            if let Some(field) = schema.properties.get_mut(name) {
+                open(Arc::make_mut(field), rest);
+            }
         }
     }
 }

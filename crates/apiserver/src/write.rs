@@ -16,7 +16,7 @@ use http::HeaderMap;
 use muster_kind::object::{meta, metadata_mut};
 use muster_kind::schema::Type;
 use muster_kind::status::About;
-use muster_kind::{FieldError, Object, Status, openapi, structural};
+use muster_kind::{Digest, FieldError, Kind, Object, Status, openapi, structural};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -342,7 +342,12 @@ impl<'a> Writer<'a> {
             Some(old) => metadata::validate_update(&object.tree, old, kind),
         };
         if !kind.builtin {
-            errors.extend(self.schema_errors(&object.tree));
+            let wrong = self.schema_errors(&object.tree);
+            errors.extend(
+                wrong
+                    .into_iter()
+                    .filter(|wrong| !is_sealed(wrong, object, kind)),
+            );
         }
         // The kind's own rules may take the schema's for granted.
         if errors.is_empty()
@@ -468,4 +473,22 @@ pub(crate) fn show_revision(tree: &mut Value, revision: Option<u64>) {
         Some(revision) => metadata.insert("resourceVersion".into(), json!(revision.to_string())),
         None => metadata.remove("resourceVersion"),
     };
+}
+
+/// Whether an error is only about the digest that stands for an opaque field in a tree. Of what
+/// the field really holds its first byte says the type; what is there already was judged before.
+fn is_sealed(error: &FieldError, object: &Object, kind: &Kind) -> bool {
+    let Some(path) = kind.opaque.iter().find(|p| p.to_string() == error.field) else {
+        return false;
+    };
+    let digest = path.get(&object.tree).and_then(Value::as_str);
+    let Some(digest) = digest.and_then(Digest::parse) else {
+        return false;
+    };
+    let wanted = match error.message.contains("must be of type array") {
+        true => b'[',
+        false => b'{',
+    };
+    let first = object.blobs.get(&digest).map(|bytes| bytes.first());
+    first.is_none_or(|first| first == Some(&wanted))
 }

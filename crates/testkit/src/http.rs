@@ -19,6 +19,7 @@ use std::time::Duration;
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 use tokio_rustls::TlsConnector;
+use tokio_rustls::client::TlsStream;
 
 /// The longest time for one whole answer.
 const ANSWER: Duration = Duration::from_secs(120);
@@ -185,6 +186,15 @@ impl Client {
                 return Ok(connection);
             }
         }
+        let stream = self.connect().await?;
+        let (sender, driver) = http1::handshake(TokioIo::new(stream)).await?;
+        // It ends with the connection; its error is the one that the request sees too.
+        tokio::spawn(driver);
+        Ok(sender)
+    }
+
+    /// A bare connection, for tests that write the bytes themselves.
+    pub async fn connect(&self) -> Result<TlsStream<TcpStream>> {
         let host = self.server.host().context("the server's URL has no host")?;
         let port = self.server.port_u16().unwrap_or(443);
         let stream = TcpStream::connect((host, port))
@@ -192,15 +202,10 @@ impl Client {
             .context("cannot connect")?;
         stream.set_nodelay(true)?;
         let name = ServerName::try_from(host.to_string())?;
-        let stream = self
-            .tls
+        self.tls
             .connect(name, stream)
             .await
-            .context("no TLS connection")?;
-        let (sender, driver) = http1::handshake(TokioIo::new(stream)).await?;
-        // It ends with the connection; its error is the one that the request sees too.
-        tokio::spawn(driver);
-        Ok(sender)
+            .context("no TLS connection")
     }
 
     fn kept(&self) -> Option<SendRequest<Full<Bytes>>> {

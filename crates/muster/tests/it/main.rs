@@ -1,3 +1,5 @@
 //! Muster from the outside: the binary as a process, met by real clients and real servers.
 
 mod differential;
+mod start;
+mod torture;

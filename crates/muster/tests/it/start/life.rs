@@ -1,0 +1,118 @@
+//! A start is quick, an end is clean, and what was there before is there after.
+
+use anyhow::{Result, ensure};
+use http::Method;
+use muster_testkit::http::{Client, Request};
+use muster_testkit::kubeconfig::Kubeconfig;
+use muster_testkit::muster::Muster;
+use muster_testkit::watch::Next;
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+const MUSTER: &str = env!("CARGO_BIN_EXE_muster");
+const PATIENCE: Duration = Duration::from_secs(60);
+
+#[test]
+fn it_serves_within_two_seconds() -> Result<()> {
+    // Other tests run beside this one; the best of some starts shows what a start takes.
+    let mut best = Duration::MAX;
+    for _ in 0..5 {
+        let start = Instant::now();
+        Muster::start(MUSTER)?;
+        best = best.min(start.elapsed());
+        if best < Duration::from_secs(2) {
+            return Ok(());
+        }
+    }
+    panic!("the quickest of five starts took {best:?}");
+}
+
+#[test]
+fn the_help_says_how_to_go_on_with_kubectl() -> Result<()> {
+    let output = Command::new(MUSTER).args(["up", "--help"]).output()?;
+    let text = String::from_utf8(output.stdout)?;
+    for word in ["kubectl --kubeconfig", "--data", "--listen"] {
+        assert!(text.contains(word), "{word:?} is not in {text}");
+    }
+    Ok(())
+}
+
+#[test]
+fn secrets_are_readable_by_their_owner_alone() -> Result<()> {
+    let muster = Muster::start(MUSTER)?;
+    for name in ["kubeconfig", "pki/ca.key", "state.db"] {
+        let mode = fs::metadata(muster.data().join(name))?.permissions().mode();
+        assert_eq!(mode & 0o777, 0o600, "{name}");
+    }
+    let mode = fs::metadata(muster.data())?.permissions().mode();
+    assert_eq!(mode & 0o077, 0);
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_end_closes_open_watches_cleanly_and_soon() -> Result<()> {
+    let mut muster = Muster::start(MUSTER)?;
+    let client = Client::new(muster.kubeconfig())?;
+    let mut watches = Vec::new();
+    for path in [
+        "/api/v1/namespaces",
+        "/api/v1/configmaps",
+        "/api/v1/secrets",
+    ] {
+        for _ in 0..10 {
+            let request = Request::new(Method::GET, format!("{path}?watch=true"));
+            watches.push(client.watch(request, PATIENCE).await?);
+        }
+    }
+    let start = Instant::now();
+    let ended = tokio::task::spawn_blocking(move || muster.terminate());
+    for mut watch in watches {
+        loop {
+            match watch.next(PATIENCE).await? {
+                Next::Line(line) => {
+                    let event: serde_json::Value = serde_json::from_slice(&line)?;
+                    assert_ne!(event["type"], "ERROR", "{event}");
+                }
+                end => {
+                    assert_eq!(end, Next::End(Vec::new()));
+                    break;
+                }
+            }
+        }
+    }
+    ensure!(ended.await??.success(), "it did not end well");
+    // Ten seconds is where a server would stop waiting for connections that do not end.
+    assert!(
+        start.elapsed() < Duration::from_secs(9),
+        "{:?}",
+        start.elapsed()
+    );
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_restart_keeps_the_data_and_old_kubeconfigs() -> Result<()> {
+    let mut muster = Muster::start(MUSTER)?;
+    let old = muster.kubeconfig().clone();
+    let client = Client::new(&old)?;
+    let collection = "/api/v1/namespaces/default/configmaps";
+    let body = r#"{"metadata":{"name":"kept"},"data":{"a":"b"}}"#;
+    let request = Request::new(Method::POST, collection).body("application/json", body)?;
+    let created = client.send(request).await?.json()?;
+    ensure!(muster.terminate()?.success());
+    muster.restart()?;
+    let new = muster.kubeconfig();
+    assert_eq!(new.authority, old.authority);
+    // Only the port is new, because the test leaves its choice to the kernel.
+    let client = Client::new(&Kubeconfig {
+        server: new.server.clone(),
+        ..old
+    })?;
+    let found = client.get(&format!("{collection}/kept")).await?.json()?;
+    assert_eq!(found, created);
+    assert!(Path::new(&muster.kubeconfig_path()).exists());
+    Ok(())
+}
