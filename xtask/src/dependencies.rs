@@ -5,7 +5,7 @@ use serde_json::Value;
 use std::process::Command;
 
 /// Crates that must not come in, and why.
-const BANNED: [(&str, &str); 7] = [
+const BANNED: [(&str, &str); 6] = [
     ("aws-lc-sys", "ring is the one provider of cryptography"),
     ("openssl-sys", "rustls is the one TLS"),
     ("native-tls", "rustls is the one TLS"),
@@ -14,7 +14,6 @@ const BANNED: [(&str, &str); 7] = [
         "serde_yaml",
         "unmaintained; serde-saphyr reads and writes YAML",
     ),
-    ("lazy_static", "std has LazyLock"),
     ("rusqlite", "sqlx owns SQLite"),
 ];
 

@@ -216,7 +216,7 @@ impl Hub {
         served: &Served,
         revision: u64,
     ) -> Result<Vec<Arc<Seen>>, StoreError> {
-        if let Some(events) = self.from_ring(revision) {
+        if let Some(events) = self.in_ring(revision) {
             return Ok(events);
         }
         let events = store.events(&served.resource, revision, BATCH).await?;
@@ -226,7 +226,7 @@ impl Hub {
             .collect())
     }
 
-    fn from_ring(&self, revision: u64) -> Option<Vec<Arc<Seen>>> {
+    fn in_ring(&self, revision: u64) -> Option<Vec<Arc<Seen>>> {
         let ring = self.ring.read().unwrap_or_else(PoisonError::into_inner);
         if revision < ring.floor {
             return None;

@@ -245,18 +245,18 @@ fn write(schema: &Schema, part: &mut impl FnMut(&Schema) -> Value) -> Value {
         ("minItems", schema.min_items.map(|v| json!(v))),
         ("maxItems", schema.max_items.map(|v| json!(v))),
         ("maxProperties", schema.max_properties.map(|v| json!(v))),
-        ("nullable", schema.nullable.then(|| json!(true))),
+        ("nullable", schema.nullable.then_some(json!(true))),
         (
             "x-kubernetes-preserve-unknown-fields",
-            schema.preserve_unknown.then(|| json!(true)),
+            schema.preserve_unknown.then_some(json!(true)),
         ),
         (
             "x-kubernetes-embedded-resource",
-            schema.embedded.then(|| json!(true)),
+            schema.embedded.then_some(json!(true)),
         ),
         (
             "x-kubernetes-map-type",
-            schema.atomic.then(|| json!("atomic")),
+            schema.atomic.then_some(json!("atomic")),
         ),
     ] {
         if let Some(value) = value {

@@ -83,8 +83,8 @@ mod tests {
     #[test]
     fn objects_are_refused_with_the_causes_the_real_server_gives() {
         let kinds = crate::builtin::builtin();
-        let cases: Vec<(String, Value, Option<Value>, Vec<[String; 3]>)> =
-            serde_json::from_str(CASES).unwrap();
+        type Case = (String, Value, Option<Value>, Vec<[String; 3]>);
+        let cases: Vec<Case> = serde_json::from_str(CASES).unwrap();
         assert!(cases.len() > 60);
         for (name, object, old, causes) in cases {
             let kind = kinds.iter().find(|kind| kind.kind == name).unwrap();

@@ -1,5 +1,7 @@
 //! Muster from the outside: the binary as a process, met by real clients and real servers.
 
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
 mod differential;
 mod start;
 mod torture;
