@@ -49,6 +49,14 @@ pub fn prepare_create(tree: &mut Value, kind: &Kind, namespace: &str, now: &str)
     drop_empty(metadata);
 }
 
+/// Fields that a client cannot change, whatever it sends.
+const SERVERS_OWN: [&str; 4] = [
+    "generation",
+    "creationTimestamp",
+    "deletionTimestamp",
+    "deletionGracePeriodSeconds",
+];
+
 /// Keeps what a client may not change, whatever it sent.
 pub fn prepare_update(tree: &mut Value, old: &Value) {
     let kept = [
@@ -65,7 +73,7 @@ pub fn prepare_update(tree: &mut Value, old: &Value) {
     for field in kept {
         // A client may leave these out, and may set the prefix of a name at no time but the first.
         let absent = metadata.get(field).is_none_or(Value::is_null);
-        if absent || matches!(field, "generation") {
+        if absent || SERVERS_OWN.contains(&field) {
             match old.get(field) {
                 Some(value) => metadata.insert(field.into(), value.clone()),
                 None => metadata.remove(field),
