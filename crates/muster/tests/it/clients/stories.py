@@ -198,7 +198,7 @@ def resume():
     seen = first(watcher.stream(core.list_namespaced_config_map, resource_version=last, **arguments), 2)
     assert seen == [("DELETED", "two"), ("ADDED", "three")], seen
 
-    # Without a timeout of its own, the client reconnects by itself when the server ends a watch.
+    # The dynamic client begins with what is there; and a watch with a timeout ends in order.
     registries = DynamicClient(client.ApiClient()).resources.get(api_version=GROUP, kind="Registry")
     registries.create(body=registry("watched"), namespace="default")
     for event in registries.watch(namespace="default", timeout=LIMIT):

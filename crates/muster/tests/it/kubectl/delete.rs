@@ -128,11 +128,7 @@ fn a_deletion_waits_for_finalizers_unless_told_not_to() -> Result<()> {
     let waited = scene.refused("delete cm held --timeout=200ms", "")?;
     assert!(waited.contains("timed out waiting"), "{waited}");
     let release = r#"{"metadata":{"finalizers":null}}"#;
-    let waiting = scene.command("delete cm held --timeout=20s").spawn()?;
     scene.run(&format!("patch cm held --type=merge -p '{release}'"))?;
-    let output = waiting.wait_with_output()?;
-    // It either watched the object go or came too late to meet it; both are its end.
-    assert!(output.status.code().is_some());
     wait::until("the end of the object", SOON, || {
         Ok((scene.run("get cm held --ignore-not-found")?.is_empty()).then_some(()))
     })
