@@ -2,6 +2,8 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
+mod clients;
 mod differential;
+mod kubectl;
 mod start;
 mod torture;
