@@ -4,6 +4,7 @@ mod dependencies;
 mod generate;
 mod install;
 mod run;
+mod soak;
 mod test;
 
 use anyhow::{Result, bail};
@@ -16,6 +17,8 @@ cargo xtask <task>
   check             formatting, lints, bans and licences: the quick part of `test`
   generate          rewrite the tables made from the real kube-apiserver
   generate --check  say whether they are fresh
+  soak [seconds]    the torture test for longer (600), with another seed every time
+  fuzz [seconds]    fuzz every target (60 each)
 ";
 
 fn main() -> ExitCode {
@@ -36,6 +39,10 @@ fn task(arguments: &[&str]) -> Result<()> {
         ["check"] => test::check(),
         ["generate"] => generate::builtin_tables(false),
         ["generate", "--check"] => generate::builtin_tables(true),
+        ["soak"] => soak::torture("600"),
+        ["soak", seconds] => soak::torture(seconds),
+        ["fuzz"] => soak::fuzz("60"),
+        ["fuzz", seconds] => soak::fuzz(seconds),
         [] | ["help" | "--help" | "-h"] => {
             eprint!("{HELP}");
             Ok(())

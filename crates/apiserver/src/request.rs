@@ -64,10 +64,8 @@ pub struct ResourcePath {
 /// no resource.
 pub fn resource_path(path: &str) -> Option<ResourcePath> {
     let mut parts = path.trim_matches('/').split('/').map(|part| {
-        percent_decode_str(part)
-            .decode_utf8()
-            .map(|text| text.into_owned())
-            .unwrap_or_default()
+        // What is no text names nothing; it must not become an absent name, which names all.
+        percent_decode_str(part).decode_utf8_lossy().into_owned()
     });
     let mut found = ResourcePath::default();
     match parts.next()?.as_str() {
@@ -95,7 +93,8 @@ pub fn resource_path(path: &str) -> Option<ResourcePath> {
     found.resource = rest.next().filter(|resource| !resource.is_empty())?;
     found.name = rest.next().unwrap_or_default();
     found.subresource = rest.collect::<Vec<_>>().join("/");
-    Some(found)
+    let nameless = found.name.is_empty() && !found.subresource.is_empty();
+    (!nameless).then_some(found)
 }
 
 /// The verb of a method on a path; `None` if the method has no meaning there.
@@ -117,6 +116,13 @@ pub fn verb(method: &Method, path: &ResourcePath, watch: bool) -> Option<Verb> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_name_that_is_no_text_or_empty_is_not_the_collection() {
+        let found = resource_path("/api/v1/namespaces/x/secrets/%ff").unwrap();
+        assert!(!found.name.is_empty());
+        assert_eq!(resource_path("/api/v1/namespaces/x/secrets//status"), None);
+    }
 
     #[test]
     fn paths_name_group_namespace_resource_and_subresource() {

@@ -4,6 +4,7 @@
 
 mod clients;
 mod differential;
+mod hostile;
 mod kubectl;
 mod start;
 mod torture;

@@ -1,0 +1,61 @@
+//! Tests that look for trouble for longer than CI would: torture with another seed every time,
+//! and fuzzing.
+
+use crate::run::{root, run};
+use anyhow::{Context, Result};
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// The targets in `fuzz/fuzz_targets`.
+const TARGETS: [&str; 7] = [
+    "selectors",
+    "parse",
+    "json_patch",
+    "merge_patch",
+    "strategic",
+    "apply",
+    "token",
+];
+
+/// Runs the torture test for so many seconds with a fresh seed.
+pub(crate) fn torture(seconds: &str) -> Result<()> {
+    let seconds: u64 = seconds.parse().context("how many seconds?")?;
+    let since = SystemTime::now().duration_since(UNIX_EPOCH)?;
+    let (seconds, seed) = (
+        format!("MUSTER_SOAK_SECONDS={seconds}"),
+        format!("MUSTER_SOAK_SEED={}", since.as_nanos() as u64),
+    );
+    let test = "torture::every_watcher_sees_the_log_though_the_server_is_killed";
+    let cargo = ["cargo", "test", "--release", "--package", "muster"];
+    let rest = ["--test", "it", "--", "--exact", "--nocapture", test];
+    let arguments = [&[seconds.as_str(), &seed][..], &cargo, &rest].concat();
+    run("env", &arguments)
+}
+
+/// Fuzzes every target for so many seconds.
+pub(crate) fn fuzz(seconds: &str) -> Result<()> {
+    let seconds: u64 = seconds.parse().context("how many seconds?")?;
+    let is_there = Command::new("cargo")
+        .args(["fuzz", "--version"])
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .status()
+        .is_ok_and(|status| status.success());
+    if !is_there {
+        run("cargo", &["install", "--locked", "cargo-fuzz"])?;
+    }
+    let limit = format!("-max_total_time={seconds}");
+    for target in TARGETS {
+        let words = format!("fuzz/dictionaries/{target}");
+        let dictionary = format!("-dict={words}");
+        // Sanitizers need a nightly compiler and find nothing in code without `unsafe`.
+        let mut arguments = vec!["fuzz", "run", "-s", "none", target, "--", &limit];
+        arguments.push("-max_len=8192");
+        if Path::new(root()).join(&words).exists() {
+            arguments.push(&dictionary);
+        }
+        run("cargo", &arguments)?;
+    }
+    Ok(())
+}
