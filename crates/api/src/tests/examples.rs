@@ -114,7 +114,11 @@ fn what_a_schema_can_say_needs_no_validator() {
         ),
     ] {
         let (_, wrong) = judge(kind, json!({ "spec": spec }));
-        assert_eq!(wrong, [field]);
+        // The schema may find more than one fault in a field.
+        assert!(
+            !wrong.is_empty() && wrong.iter().all(|w| w == field),
+            "{wrong:?}"
+        );
     }
 }
 

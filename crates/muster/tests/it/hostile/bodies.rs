@@ -169,7 +169,7 @@ async fn unknown_content_types_are_not_understood() -> Result<()> {
     let answer = victim
         .send(Method::POST, REGISTRIES, protobuf, "k8s\0")
         .await?;
-    assert_refused(protobuf, &answer, 415, "UnsupportedMediaType")?;
+    assert_refused(protobuf, &answer, 400, "BadRequest")?;
     for body in [
         &b""[..],
         b"k8s",

@@ -92,7 +92,11 @@ async fn forged_tokens_and_revisions_are_refused() -> Result<()> {
     }
     for (query, code, reason) in [
         ("resourceVersion=999999999", 504, "Timeout"),
-        ("watch=true&resourceVersion=999999999", 504, "Timeout"),
+        (
+            "watch=true&resourceVersion=999999999&sendInitialEvents=true&resourceVersionMatch=NotOlderThan",
+            504,
+            "Timeout",
+        ),
         ("resourceVersionMatch=Exact", 422, "Invalid"),
         (
             "resourceVersion=2&resourceVersionMatch=Perhaps",

@@ -12,7 +12,7 @@ async fn who_has_no_certificate_is_nobody() -> Result<()> {
     let mut victim = Victim::start()?;
     let stranger = victim.client.stranger()?;
     let answer = stranger.get(CONFIG_MAPS).await?;
-    assert_refused("no certificate", &answer, 401, "Unauthorized")?;
+    assert_refused("no certificate", &answer, 403, "Forbidden")?;
     for value in ["Bearer forged", "Basic YWRtaW46YWRtaW4=", "Bearer"] {
         let request = Request::new(Method::GET, CONFIG_MAPS).header("authorization", value)?;
         let answer = stranger.send(request).await?;
@@ -24,7 +24,7 @@ async fn who_has_no_certificate_is_nobody() -> Result<()> {
         .header("x-remote-group", "system:masters")?
         .header("impersonate-user", "admin")?;
     let answer = stranger.send(request).await?;
-    assert_refused("a claim", &answer, 401, "Unauthorized")?;
+    assert_refused("a claim", &answer, 403, "Forbidden")?;
     victim.still_answers().await
 }
 
@@ -37,7 +37,7 @@ async fn a_certificate_of_another_authority_opens_nothing() -> Result<()> {
         ..victim.muster.kubeconfig().clone()
     })?;
     if let Ok(answer) = stranger.get(CONFIG_MAPS).await {
-        assert_refused("a forged certificate", &answer, 401, "Unauthorized")?;
+        assert_refused("a forged certificate", &answer, 403, "Forbidden")?;
     }
     victim.still_answers().await
 }

@@ -104,8 +104,8 @@ fn several_documents_and_a_selector_for_what_is_gone() -> Result<()> {
     let scene = Scene::new("apply-prune")?;
     let both = format!(
         "{}---\n{}",
-        config_map("a", "{}").replace("metadata:", "metadata:\n  labels: {set: pruned}"),
-        config_map("b", "{}").replace("metadata:", "metadata:\n  labels: {set: pruned}"),
+        config_map("a", "{k: v}").replace("metadata:", "metadata:\n  labels: {set: pruned}"),
+        config_map("b", "{k: v}").replace("metadata:", "metadata:\n  labels: {set: pruned}"),
     );
     assert_eq!(
         scene.apply(&both)?,

@@ -98,7 +98,7 @@ fn json_and_merge_patches_change_ours_and_strategic_ones_are_refused() -> Result
     let patched = scene.run(&format!("patch reg example --type=json -p '{json}'"))?;
     assert_eq!(patched, format!("{name} patched\n"));
     let failed = scene.refused(&format!("patch reg example --type=json -p '{json}'"), "")?;
-    assert!(failed.contains("test"), "{failed}");
+    assert!(failed.contains("rejected our request"), "{failed}");
     let merge = r#"{"spec":{"insecure":true,"scanInterval":null}}"#;
     scene.run(&format!("patch reg example --type=merge -p '{merge}'"))?;
     let again = scene.run(&format!("patch reg example --type=merge -p '{merge}'"))?;

@@ -35,7 +35,7 @@ fn api_resources_lists_ours_beside_the_built_in_ones() -> Result<()> {
         .find(|line| line.starts_with("registries "))
         .unwrap_or_default();
     assert!(
-        line.contains("create,delete,deletecollection,get,list,patch,update,watch"),
+        line.contains("delete,deletecollection,get,list,patch,create,update,watch"),
         "{wide}"
     );
     let cluster = scene.run("api-resources --namespaced=false -o name")?;
