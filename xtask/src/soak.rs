@@ -46,13 +46,19 @@ pub(crate) fn fuzz(seconds: &str) -> Result<()> {
         run("cargo", &["install", "--locked", "cargo-fuzz"])?;
     }
     let limit = format!("-max_total_time={seconds}");
+    let fuzz = Path::new(root()).join("fuzz").canonicalize()?;
+    let place = |kind: &str, target: &str| format!("{}/{kind}/{target}", fuzz.display());
     for target in TARGETS {
-        let words = format!("fuzz/dictionaries/{target}");
-        let dictionary = format!("-dict={words}");
+        // What is found goes to the first directory; the second holds honest input to begin with.
+        let (corpus, seeds) = (place("corpus", target), place("seeds", target));
+        std::fs::create_dir_all(&corpus)?;
+        let dictionary = place("dictionaries", target);
+        let has_dictionary = Path::new(&dictionary).exists();
+        let dictionary = format!("-dict={dictionary}");
         // Sanitizers need a nightly compiler and find nothing in code without `unsafe`.
-        let mut arguments = vec!["fuzz", "run", "-s", "none", target, "--", &limit];
-        arguments.push("-max_len=8192");
-        if Path::new(root()).join(&words).exists() {
+        let mut arguments = vec!["fuzz", "run", "-s", "none", target, &corpus, &seeds];
+        arguments.extend(["--", &limit, "-max_len=8192"]);
+        if has_dictionary {
             arguments.push(&dictionary);
         }
         run("cargo", &arguments)?;

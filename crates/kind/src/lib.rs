@@ -16,6 +16,8 @@ pub mod status;
 pub mod structural;
 pub mod time;
 
+mod sound;
+
 pub use column::{Cell, Column};
 pub use kind::{FieldError, Kind, Scope};
 pub use object::{Body, Digest, Object};

@@ -339,6 +339,14 @@ mod tests {
     }
 
     #[test]
+    fn a_float_is_read_back_as_it_was_written() {
+        let tree = json!({"a": 4.4444444444444436e38, "metadata": {"resourceVersion": "3"}});
+        let body = Body::encode(&tree, &[]);
+        assert_eq!(body.tree(3), tree);
+        assert_eq!(Body::encode(&body.tree(3), &[]), body);
+    }
+
+    #[test]
     fn a_body_without_metadata_still_has_a_place_for_its_revision() {
         for tree in [
             json!({}),

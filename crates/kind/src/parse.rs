@@ -2,7 +2,7 @@
 //! key with its path (a strict client wants to hear of it), bounds the depth, and turns opaque
 //! fields into blobs without ever building them.
 
-use crate::{Digest, FieldPath, Object};
+use crate::{Digest, FieldPath, Object, sound};
 use bytes::Bytes;
 use serde::de::{DeserializeSeed, Deserializer, Error as _, MapAccess, SeqAccess, Visitor};
 use serde_json::value::RawValue;
@@ -157,6 +157,7 @@ impl<'de> Visitor<'de> for Seed<'_> {
                 .collect();
             let value = if below.iter().any(|path| path.is_empty()) {
                 let raw: Box<RawValue> = entries.next_value()?;
+                sound::check(raw.get()).map_err(A::Error::custom)?;
                 seal(&raw, &mut self.found.borrow_mut())
             } else {
                 let seed = Seed {
@@ -209,6 +210,15 @@ mod tests {
         assert_eq!(parsed.object.blobs[&Digest::of(bytes)], bytes);
         assert_eq!(parsed.object.tree["report"]["summary"], json!({}));
         assert_eq!(parsed.object.blobs.len(), 2);
+    }
+
+    #[test]
+    fn an_opaque_field_that_nobody_could_read_is_an_error() {
+        let deep = format!("{}{}", "[".repeat(5000), "]".repeat(5000));
+        for bad in ["1e999", r#""\ud800""#, &deep] {
+            let text = format!(r#"{{"spdx":{bad}}}"#);
+            assert!(parse(text.as_bytes(), &[FieldPath::parse("spdx")]).is_err());
+        }
     }
 
     #[test]
