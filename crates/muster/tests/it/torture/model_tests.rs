@@ -1,5 +1,7 @@
 //! That the law of watches catches every way to break it.
 
+#![allow(clippy::unwrap_used)]
+
 use super::model::{Change, Entry, Facts, Sighting, Step, check, check_log};
 use super::selection::{Field, Labels, Selection};
 
