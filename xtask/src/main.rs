@@ -1,5 +1,6 @@
 //! The project's tasks: `cargo xtask test` is what CI runs; the rest is for people.
 
+mod bench;
 mod dependencies;
 mod generate;
 mod install;
@@ -19,6 +20,7 @@ cargo xtask <task>
   generate --check  say whether they are fresh
   soak [seconds]    the torture test for longer (600), with another seed every time
   fuzz [seconds]    fuzz every target (60 each)
+  bench apiserver   speed and memory beside kube-apiserver and etcd
 ";
 
 fn main() -> ExitCode {
@@ -41,6 +43,7 @@ fn task(arguments: &[&str]) -> Result<()> {
         ["generate", "--check"] => generate::builtin_tables(true),
         ["soak"] => soak::torture("600"),
         ["soak", seconds] => soak::torture(seconds),
+        ["bench", "apiserver"] => bench::apiserver(),
         ["fuzz"] => soak::fuzz("60"),
         ["fuzz", seconds] => soak::fuzz(seconds),
         [] | ["help" | "--help" | "-h"] => {

@@ -1,0 +1,214 @@
+//! The load: the same requests to whichever server the kubeconfig names.
+
+use super::Sizes;
+use super::report::{Better, Measure};
+use anyhow::{Context, Result, ensure};
+use http::Method;
+use muster_testkit::http::{Client, Request};
+use muster_testkit::kubeconfig::Kubeconfig;
+use muster_testkit::watch::Next;
+use serde_json::json;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+use tokio::task::JoinSet;
+
+const COLLECTION: &str = "/api/v1/namespaces/bench/configmaps";
+const TABLE: &str = "application/json;as=Table;v=v1;g=meta.k8s.io";
+/// How often a list is read; the fastest counts, as the least disturbed.
+const LISTS: usize = 5;
+const LIMIT: Duration = Duration::from_secs(120);
+
+/// A client and the sizes of its load.
+pub(crate) struct Load {
+    client: Client,
+    sizes: Sizes,
+}
+
+impl Load {
+    pub(crate) fn new(kubeconfig: &Kubeconfig, sizes: Sizes) -> Result<Self> {
+        Ok(Load {
+            client: Client::new(kubeconfig)?,
+            sizes,
+        })
+    }
+
+    /// Runs everything in order.
+    pub(crate) async fn run(&mut self) -> Result<Vec<Measure>> {
+        let namespace =
+            json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "bench"}});
+        send(
+            &self.client,
+            Method::POST,
+            "/api/v1/namespaces",
+            namespace.to_string(),
+        )
+        .await?;
+        let Sizes { objects, reads, .. } = self.sizes;
+        let create = self
+            .rate(objects, |index| {
+                (Method::POST, COLLECTION.into(), body(index, 0))
+            })
+            .await?;
+        let update = self
+            .rate(objects, |index| {
+                (
+                    Method::PUT,
+                    format!("{COLLECTION}/object-{index}"),
+                    body(index, 1),
+                )
+            })
+            .await?;
+        let get = self
+            .rate(reads, move |index| {
+                (
+                    Method::GET,
+                    format!("{COLLECTION}/object-{}", index % objects),
+                    String::new(),
+                )
+            })
+            .await?;
+        Ok(vec![
+            Measure::new("create", Better::More, create, "/s"),
+            Measure::new("update", Better::More, update, "/s"),
+            Measure::new("get", Better::More, get, "/s"),
+            Measure::new(
+                "list, JSON",
+                Better::Less,
+                self.list("application/json").await?,
+                "s",
+            ),
+            Measure::new("list, Table", Better::Less, self.list(TABLE).await?, "s"),
+            Measure::new(
+                "watch fan-out",
+                Better::More,
+                self.fan_out().await?,
+                "events/s",
+            ),
+        ])
+    }
+
+    /// How many requests a second all workers together get answered.
+    async fn rate(
+        &self,
+        count: usize,
+        request: impl Fn(usize) -> (Method, String, String) + Copy + Send + Sync + 'static,
+    ) -> Result<f64> {
+        let next = Arc::new(AtomicUsize::new(0));
+        let start = Instant::now();
+        let mut workers = JoinSet::new();
+        for _ in 0..self.sizes.workers {
+            let (client, next) = (self.client.clone(), next.clone());
+            workers.spawn(async move {
+                loop {
+                    let index = next.fetch_add(1, Ordering::Relaxed);
+                    if index >= count {
+                        return anyhow::Ok(());
+                    }
+                    let (method, target, body) = request(index);
+                    send(&client, method, &target, body).await?;
+                }
+            });
+        }
+        while let Some(worker) = workers.join_next().await {
+            worker.context("a worker panicked")??;
+        }
+        Ok(count as f64 / start.elapsed().as_secs_f64())
+    }
+
+    async fn list(&self, accept: &str) -> Result<f64> {
+        let mut best = f64::INFINITY;
+        for _ in 0..LISTS {
+            let start = Instant::now();
+            let request = Request::new(Method::GET, COLLECTION).header("accept", accept)?;
+            let answer = self.client.send(request).await?;
+            ensure!(
+                answer.status.is_success(),
+                "a list was answered {}",
+                answer.status
+            );
+            best = best.min(start.elapsed().as_secs_f64());
+        }
+        Ok(best)
+    }
+
+    /// How many events a second all watchers together see.
+    async fn fan_out(&self) -> Result<f64> {
+        let Sizes {
+            watchers, events, ..
+        } = self.sizes;
+        let list = self
+            .client
+            .get(&format!("{COLLECTION}?limit=1"))
+            .await?
+            .json()?;
+        let revision = list["metadata"]["resourceVersion"]
+            .as_str()
+            .context("no revision")?
+            .to_owned();
+        let target =
+            format!("{COLLECTION}?watch=true&resourceVersion={revision}&labelSelector=fan=out");
+        let mut open = Vec::new();
+        for _ in 0..watchers {
+            open.push(
+                self.client
+                    .watch(Request::new(Method::GET, &target), LIMIT)
+                    .await?,
+            );
+        }
+        let start = Instant::now();
+        let mut tasks = JoinSet::new();
+        for mut watch in open {
+            tasks.spawn(async move {
+                for _ in 0..events {
+                    let next = watch.next(LIMIT).await?;
+                    ensure!(
+                        matches!(next, Next::Line(_)),
+                        "a watch ended early: {next:?}"
+                    );
+                }
+                Ok(())
+            });
+        }
+        for index in 0..events {
+            let object = json!({
+                "apiVersion": "v1", "kind": "ConfigMap",
+                "metadata": {"name": format!("event-{index}"), "labels": {"fan": "out"}},
+                "data": {"key": "x".repeat(200)},
+            });
+            send(&self.client, Method::POST, COLLECTION, object.to_string()).await?;
+        }
+        while let Some(task) = tasks.join_next().await {
+            task.context("a watcher panicked")??;
+        }
+        Ok((watchers * events) as f64 / start.elapsed().as_secs_f64())
+    }
+}
+
+/// About a kilobyte.
+fn body(index: usize, round: usize) -> String {
+    json!({
+        "apiVersion": "v1", "kind": "ConfigMap",
+        "metadata": {
+            "name": format!("object-{index}"),
+            "labels": {"app": format!("app-{}", index % 100), "tier": "bench"},
+        },
+        "data": {"round": round.to_string(), "text": "x".repeat(700)},
+    })
+    .to_string()
+}
+
+async fn send(client: &Client, method: Method, target: &str, body: String) -> Result<()> {
+    let mut request = Request::new(method, target);
+    if !body.is_empty() {
+        request = request.body("application/json", body)?;
+    }
+    let answer = client.send(request).await?;
+    ensure!(
+        answer.status.is_success(),
+        "{target} was answered {}: {}",
+        answer.status,
+        String::from_utf8_lossy(&answer.body)
+    );
+    Ok(())
+}
