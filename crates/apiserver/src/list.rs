@@ -18,6 +18,7 @@ use muster_kind::Status;
 use serde_json::{Value, json};
 use std::sync::Arc;
 use tokio::sync::mpsc;
+use tokio::task::JoinHandle;
 
 /// How many objects one transaction reads.
 const CHUNK: usize = 500;
@@ -225,12 +226,7 @@ impl Lister {
                 let tree = served.tree(&stored.body, stored.revision);
                 out.put_slice(render::partial(&tree).to_string().as_bytes());
             }
-            View::Table(_) => {
-                let mut tree = served.tree(&stored.body, stored.revision);
-                tree["apiVersion"] =
-                    json!(served.kind.api_version(&served.kind.versions[form.version]));
-                out.put_slice(render::row(served, form, &tree).to_string().as_bytes());
-            }
+            View::Table(_) => render::write_row(served, form, stored, out),
         }
         Ok(())
     }
@@ -257,23 +253,44 @@ impl Lister {
         Ok(())
     }
 
+    /// Reads a page ahead of what is being written, so that the database and we work at once.
     async fn rest(
         &mut self,
         mut out: BytesMut,
         sender: &mpsc::Sender<Result<Bytes, BodyError>>,
     ) -> Result<(), Status> {
+        let mut page = self.page().await.map_err(|error| self.failure(error))?;
         loop {
-            let page = self.page().await.map_err(|error| self.failure(error))?;
-            let more = self.items(page, &mut out).await?;
+            let ahead = self.read_ahead(&page);
+            self.items(page, &mut out).await?;
             if out.len() >= FLUSH && sender.send(Ok(out.split().freeze())).await.is_err() {
                 return Ok(());
             }
-            if !more {
-                break;
-            }
+            let Some(ahead) = ahead else { break };
+            let read = ahead.await.map_err(Status::internal)?;
+            page = read.map_err(|error| self.failure(error))?;
         }
         self.close(&mut out).await?;
         let _ = sender.send(Ok(out.freeze())).await;
         Ok(())
+    }
+
+    /// Starts to read what follows a page, if it is to be shown.
+    fn read_ahead(&self, page: &Page) -> Option<JoinHandle<Result<Page, StoreError>>> {
+        let left = self.left.saturating_sub(page.items.len());
+        if !page.more || left == 0 {
+            return None;
+        }
+        let query = ListQuery {
+            after: page.items.last().map(|stored| stored.key.clone()),
+            limit: CHUNK.min(left),
+            ..self.query.clone()
+        };
+        let store = self.server.store.clone();
+        Some(
+            self.server
+                .tasks
+                .spawn(async move { store.list(query).await }),
+        )
     }
 }

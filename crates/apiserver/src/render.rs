@@ -137,8 +137,8 @@ fn named(served: &Served) -> bool {
         .any(|column| column.name == "Name")
 }
 
-/// One row of a kind's table.
-pub(crate) fn row(served: &Served, form: Form, tree: &Value) -> Value {
+/// The cells of a row.
+fn cells(served: &Served, tree: &Value) -> Vec<Value> {
     let name = json!(muster_kind::object::meta(tree, "name"));
     let mut cells = if named(served) {
         Vec::new()
@@ -146,7 +146,12 @@ pub(crate) fn row(served: &Served, form: Form, tree: &Value) -> Value {
         vec![name]
     };
     cells.extend(served.kind.columns.iter().map(|column| column.value(tree)));
-    let mut row = json!({"cells": cells});
+    cells
+}
+
+/// One row of a kind's table.
+pub(crate) fn row(served: &Served, form: Form, tree: &Value) -> Value {
+    let mut row = json!({"cells": cells(served, tree)});
     row["object"] = match (form.include, form.view) {
         (Include::Metadata, View::Table(version)) => partial_in(version, tree),
         (Include::Metadata, _) => partial(tree),
@@ -154,6 +159,30 @@ pub(crate) fn row(served: &Served, form: Form, tree: &Value) -> Value {
         (Include::None, _) => Value::Null,
     };
     row
+}
+
+/// Writes one row of a stored object; its metadata is copied, not read.
+pub(crate) fn write_row(served: &Served, form: Form, stored: &Stored, out: &mut BytesMut) {
+    let View::Table(version) = form.view else {
+        return;
+    };
+    if form.include != Include::Metadata {
+        let mut tree = served.tree(&stored.body, stored.revision);
+        tree["apiVersion"] = json!(form.api_version(served));
+        return out.put_slice(row(served, form, &tree).to_string().as_bytes());
+    }
+    let tree = stored.body.tree_for_columns(stored.revision);
+    out.put_slice(b"{\"cells\":");
+    out.put_slice(Value::Array(cells(served, &tree)).to_string().as_bytes());
+    let head = format!(
+        ",\"object\":{{\"apiVersion\":\"meta.k8s.io/{version}\",\"kind\":\"PartialObjectMetadata\",\"metadata\":"
+    );
+    out.put_slice(head.as_bytes());
+    if stored.body.render_metadata(stored.revision, out).is_none() {
+        let whole = stored.body.tree(stored.revision);
+        out.put_slice(whole["metadata"].to_string().as_bytes());
+    }
+    out.put_slice(b"}}");
 }
 
 /// A table around rows.

@@ -10,6 +10,7 @@ pub mod object;
 pub mod openapi;
 pub mod parse;
 pub mod path;
+mod scan;
 pub mod schema;
 pub mod selector;
 pub mod status;

@@ -4,7 +4,7 @@
 //! never parses. In a tree an opaque field is the digest of its bytes, so patches move, compare
 //! and drop it without ever reading it.
 
-use crate::{FieldPath, Kind};
+use crate::{FieldPath, Kind, scan};
 use bytes::{BufMut, Bytes, BytesMut};
 use serde_json::{Map, Value};
 use sha2::{Digest as _, Sha256};
@@ -104,6 +104,37 @@ impl Body {
     /// Like [`Body::render`], but without the opening brace: for whoever has put fields in front.
     pub fn render_rest(&self, revision: u64, out: &mut BytesMut, blob: impl Fn(&Digest) -> Bytes) {
         self.pieces(1, revision, out, |digest, out| out.put_slice(&blob(digest)));
+    }
+
+    /// The tree without `metadata.managedFields`, which no column shows and which is the larger
+    /// part of many objects.
+    pub fn tree_for_columns(&self, revision: u64) -> Value {
+        let managed = scan::field(&self.text, 0, "metadata")
+            .and_then(|metadata| scan::field(&self.text, metadata.value.start, "managedFields"))
+            .map(|field| field.whole)
+            // Something always follows: an object has a name. Bodies with blobs are read whole.
+            .filter(|whole| self.text.get(whole.end) == Some(&b',') && self.blobs.is_empty());
+        let Some(managed) = managed else {
+            return self.tree(revision);
+        };
+        let mut text = BytesMut::with_capacity(self.text.len());
+        text.put_slice(&self.text[..managed.start]);
+        text.put_slice(&self.text[managed.end + 1..]);
+        let mut tree: Value = serde_json::from_slice(&text).unwrap_or_default();
+        metadata_mut(&mut tree).insert("resourceVersion".into(), Value::from(revision.to_string()));
+        tree
+    }
+
+    /// Writes `metadata` as it lies there; `None` where it has to be read.
+    pub fn render_metadata(&self, revision: u64, out: &mut BytesMut) -> Option<()> {
+        let range = scan::field(&self.text, 0, "metadata")?.value;
+        if !range.contains(&self.revision_at) {
+            return None;
+        }
+        out.put_slice(&self.text[range.start..self.revision_at]);
+        out.put_slice(revision.to_string().as_bytes());
+        out.put_slice(&self.text[self.revision_at..range.end]);
+        Some(())
     }
 
     fn pieces(
@@ -344,6 +375,33 @@ mod tests {
         let body = Body::encode(&tree, &[]);
         assert_eq!(body.tree(3), tree);
         assert_eq!(Body::encode(&body.tree(3), &[]), body);
+    }
+
+    #[test]
+    fn what_columns_need_is_the_tree_without_its_managed_fields() {
+        let tree = json!({
+            "data": {"metadata": "no", "managedFields": "no"},
+            "metadata": {
+                "labels": {"managedFields": "no"},
+                "managedFields": [{"fieldsV1": {"f:a": {"},": {}}}}],
+                "name": "x",
+            },
+        });
+        let body = Body::encode(&tree, &[]);
+        let mut light = body.tree(9);
+        let mut out = BytesMut::new();
+        body.render_metadata(9, &mut out).unwrap();
+        assert_eq!(
+            serde_json::from_slice::<Value>(&out).unwrap(),
+            light["metadata"]
+        );
+        light["metadata"]
+            .as_object_mut()
+            .unwrap()
+            .remove("managedFields");
+        assert_eq!(body.tree_for_columns(9), light);
+        let plain = Body::encode(&json!({"metadata": {"name": "x"}}), &[]);
+        assert_eq!(plain.tree_for_columns(2), plain.tree(2));
     }
 
     #[test]
