@@ -17,6 +17,7 @@ pub mod store;
 pub mod token;
 
 mod catalog;
+mod compress;
 mod create;
 mod delete;
 mod discovery;

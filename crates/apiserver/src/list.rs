@@ -2,6 +2,7 @@
 //! chunk, so that neither the database nor our memory holds a whole collection.
 
 use crate::catalog::Served;
+use crate::compress::{self, Packer};
 use crate::negotiate::View;
 use crate::query::{ListOptions, Revision};
 use crate::render::{self, Form};
@@ -78,6 +79,7 @@ pub(crate) async fn list(
     namespace: Option<String>,
     options: ListOptions,
     form: Form,
+    gzip: bool,
 ) -> Result<Answer, Status> {
     let query = query(server, served, namespace, &options).await?;
     let mut lister = Lister {
@@ -108,7 +110,8 @@ pub(crate) async fn list(
     }
     let (sender, receiver) = mpsc::channel::<Result<Bytes, BodyError>>(2);
     server.tasks.spawn(async move {
-        if let Err(error) = lister.rest(out, &sender).await {
+        let packer = gzip.then(Packer::default);
+        if let Err(error) = lister.rest(out, packer, &sender).await {
             // The status line is out; all that is left is to break off, which every client sees.
             let _ = sender.send(Err(error.into())).await;
         }
@@ -118,7 +121,11 @@ pub(crate) async fn list(
         http::header::CONTENT_TYPE,
         http::HeaderValue::from_static(form.content_type()),
     );
-    Ok(response)
+    Ok(if gzip {
+        compress::mark(response)
+    } else {
+        response
+    })
 }
 
 /// A body fed by a task.
@@ -257,13 +264,18 @@ impl Lister {
     async fn rest(
         &mut self,
         mut out: BytesMut,
+        mut packer: Option<Packer>,
         sender: &mpsc::Sender<Result<Bytes, BodyError>>,
     ) -> Result<(), Status> {
+        let mut pack = |piece: Bytes| match &mut packer {
+            Some(packer) => packer.push(&piece),
+            None => piece,
+        };
         let mut page = self.page().await.map_err(|error| self.failure(error))?;
         loop {
             let ahead = self.read_ahead(&page);
             self.items(page, &mut out).await?;
-            if out.len() >= FLUSH && sender.send(Ok(out.split().freeze())).await.is_err() {
+            if out.len() >= FLUSH && sender.send(Ok(pack(out.split().freeze()))).await.is_err() {
                 return Ok(());
             }
             let Some(ahead) = ahead else { break };
@@ -271,7 +283,10 @@ impl Lister {
             page = read.map_err(|error| self.failure(error))?;
         }
         self.close(&mut out).await?;
-        let _ = sender.send(Ok(out.freeze())).await;
+        let _ = sender.send(Ok(pack(out.freeze()))).await;
+        if let Some(packer) = packer {
+            let _ = sender.send(Ok(packer.finish())).await;
+        }
         Ok(())
     }
 

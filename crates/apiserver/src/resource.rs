@@ -13,7 +13,7 @@ use crate::respond::{self, Answer};
 use crate::server::Server;
 use crate::store::{Key, Stored};
 use crate::write::{Target, Writer, Written, manager, show_revision};
-use crate::{discovery, list, watch};
+use crate::{compress, discovery, list, watch};
 use futures::StreamExt;
 use http::request::Parts;
 use http::{Method, StatusCode, header};
@@ -76,7 +76,8 @@ pub(crate) async fn answer(
         Verb::Get => get(server, &target, query, form).await,
         Verb::List => {
             let options = ListOptions::read(query, &served.kind, false)?;
-            list::list(server, served, namespace, options, form).await
+            let gzip = compress::is_accepted(&parts.headers);
+            list::list(server, served, namespace, options, form, gzip).await
         }
         Verb::Watch => {
             let mut options = ListOptions::read(query, &served.kind, true)?;

@@ -14,7 +14,7 @@ use crate::request::{self, ResourcePath, Verb};
 use crate::respond::{self, Answer};
 use crate::store::{Key, Resource, Store};
 use crate::upkeep::{self, Upkeep};
-use crate::{fixed, resource};
+use crate::{compress, fixed, resource};
 use http::{HeaderValue, Request, header};
 use muster_kind::status::About;
 use muster_kind::{Kind, Status};
@@ -128,6 +128,9 @@ impl Server {
         let result = self.answer(&parts, body, path.as_ref(), verb, &query).await;
         self.metrics.in_flight.dec();
         let mut response = result.unwrap_or_else(|status| respond::error(&status));
+        if compress::is_accepted(&parts.headers) {
+            response = compress::whole(response).await;
+        }
         let known = path.as_ref().filter(|p| {
             self.catalog
                 .find(&p.group, &p.version, &p.resource)

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 mod clients;
+mod compression;
 mod differential;
 mod hostile;
 mod kubectl;
