@@ -1,6 +1,7 @@
 //! Running other programs: each is named before it runs, and its failure is ours.
 
 use anyhow::{Context, Result, bail};
+use std::path::PathBuf;
 use std::process::Command;
 
 /// Runs a program in the root of the checkout; an exit status other than 0 is an error.
@@ -18,7 +19,10 @@ pub(crate) fn run(program: &str, arguments: &[&str]) -> Result<()> {
     Ok(())
 }
 
-/// The root of the checkout.
-pub(crate) fn root() -> &'static str {
-    concat!(env!("CARGO_MANIFEST_DIR"), "/..")
+/// The root of the checkout. Cargo names it to what it runs, so that a binary built in another
+/// checkout, from a shared cache, works on this one.
+pub(crate) fn root() -> PathBuf {
+    let own = std::env::var_os("CARGO_MANIFEST_DIR").map(PathBuf::from);
+    own.unwrap_or_else(|| env!("CARGO_MANIFEST_DIR").into())
+        .join("..")
 }

@@ -46,7 +46,7 @@ pub(crate) fn fuzz(seconds: &str) -> Result<()> {
         run("cargo", &["install", "--locked", "cargo-fuzz"])?;
     }
     let limit = format!("-max_total_time={seconds}");
-    let fuzz = Path::new(root()).join("fuzz").canonicalize()?;
+    let fuzz = root().join("fuzz").canonicalize()?;
     let place = |kind: &str, target: &str| format!("{}/{kind}/{target}", fuzz.display());
     for target in TARGETS {
         // What is found goes to the first directory; the second holds honest input to begin with.

@@ -95,7 +95,7 @@ pub fn builtin_tables(check: bool) -> Result<()> {
 }
 
 fn data() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../crates/api/data")
+    crate::run::root().join("crates/api/data")
 }
 
 fn settle(path: &Path, table: &Value, check: bool) -> Result<()> {

@@ -7,7 +7,7 @@ use anyhow::{Context, Result, ensure};
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::Command;
 
 const META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1";
@@ -132,7 +132,7 @@ fn modules() -> Result<BTreeMap<&'static str, PathBuf>> {
     let output = Command::new("go")
         .args(["list", "-mod=readonly", "-m", "-f", "{{.Dir}}"])
         .args(names)
-        .current_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("../crates/testkit/kubernetes"))
+        .current_dir(crate::run::root().join("crates/testkit/kubernetes"))
         .output()
         .context("cannot run go")?;
     ensure!(

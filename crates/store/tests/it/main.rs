@@ -3,6 +3,5 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on says so")]
 
 mod crash;
-mod speed;
 mod sqlite;
 mod suite;
