@@ -37,7 +37,7 @@ pub(super) const LIST: &[Known] = &[
         real: "too old resource version",
         everywhere: true,
         why: "every kind has a clock of its own that starts at 1, and in a young store the log \
-              still reaches back to it; the torture test covers 410 after compaction",
+              still reaches back to it; the client tests cover 410 after compaction",
     },
     Known {
         case: "",
