@@ -7,11 +7,12 @@ use muster_testkit::binaries;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
-/// Debian packages and the program by which each is recognised.
-const PACKAGES: [(&str, &str); 3] = [
-    ("etcd-server", "etcd"),
-    ("python3-venv", "python3"),
-    ("procps", "pgrep"),
+/// Debian packages and the command that works only where each is installed. Debian's Python comes
+/// without the means to make an environment; those are a package of their own.
+const PACKAGES: [(&str, &[&str]); 3] = [
+    ("etcd-server", &["etcd", "--version"]),
+    ("python3-venv", &["python3", "-c", "import ensurepip, venv"]),
+    ("procps", &["pgrep", "--version"]),
 ];
 
 /// The third family of clients, beside kubectl and kube-rs.
@@ -21,7 +22,7 @@ const PYTHON_CLIENT: &str = "kubernetes==36.0.2";
 pub(crate) fn packages() -> Result<()> {
     let missing: Vec<&str> = PACKAGES
         .iter()
-        .filter(|(_, program)| !has(program))
+        .filter(|(_, command)| !works(command))
         .map(|(package, _)| *package)
         .collect();
     if missing.is_empty() {
@@ -32,7 +33,7 @@ pub(crate) fn packages() -> Result<()> {
         .arg("-u")
         .output()
         .is_ok_and(|out| out.stdout == b"0\n");
-    if !root || !has("apt-get") {
+    if !root || !works(&["apt-get", "--version"]) {
         bail!("the tests need more programs; install them first:\n\n  apt-get install {list}");
     }
     run("apt-get", &["update", "-qq"])?;
@@ -41,10 +42,14 @@ pub(crate) fn packages() -> Result<()> {
     run("apt-get", &arguments)
 }
 
-fn has(program: &str) -> bool {
-    Command::new("which")
-        .arg(program)
+fn works(command: &[&str]) -> bool {
+    let Some((program, arguments)) = command.split_first() else {
+        return false;
+    };
+    Command::new(program)
+        .args(arguments)
         .stdout(Stdio::null())
+        .stderr(Stdio::null())
         .status()
         .is_ok_and(|status| status.success())
 }

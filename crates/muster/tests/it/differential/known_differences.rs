@@ -82,20 +82,6 @@ pub(super) const LIST: &[Known] = &[
         why: "answers are given in JSON alone",
     },
     Known {
-        case: "",
-        what: "body /columnDefinitions/",
-        real: "",
-        everywhere: true,
-        why: "what a column shows is described in our own sentences",
-    },
-    Known {
-        case: "",
-        what: "event 1 /object/columnDefinitions/",
-        real: "",
-        everywhere: true,
-        why: "what a column shows is described in our own sentences",
-    },
-    Known {
         case: "body: a body must be UTF-8",
         what: "",
         real: "",
