@@ -106,6 +106,17 @@ impl Body {
         self.pieces(1, revision, out, |digest, out| out.put_slice(&blob(digest)));
     }
 
+    /// A body from its parts; `None` if its holes are out of order or outside of the text.
+    pub fn checked(text: Bytes, revision_at: usize, blobs: Vec<(usize, Digest)>) -> Option<Self> {
+        let ends = blobs.iter().map(|(at, _)| *at).chain([revision_at]);
+        let fits = blobs.is_sorted_by_key(|(at, _)| *at) && ends.max() <= Some(text.len());
+        fits.then_some(Body {
+            text,
+            revision_at,
+            blobs,
+        })
+    }
+
     /// The tree without `metadata.managedFields`, which no column shows and which is the larger
     /// part of many objects.
     pub fn tree_for_columns(&self, revision: u64) -> Value {

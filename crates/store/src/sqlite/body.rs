@@ -62,20 +62,9 @@ impl BodyRow {
             PACKED => expand(text)?,
             _ => return Err(damaged("a body has an unknown form")),
         };
-        let body = Body {
-            revision_at: usize::try_from(revision_at).unwrap_or(usize::MAX),
-            blobs: references(blobs.unwrap_or_default())?,
-            text,
-        };
-        let ends = body
-            .blobs
-            .iter()
-            .map(|(at, _)| *at)
-            .chain([body.revision_at]);
-        if !body.blobs.is_sorted_by_key(|(at, _)| *at) || ends.max() > Some(body.text.len()) {
-            return Err(damaged("a body's holes lie outside of it"));
-        }
-        Ok(body)
+        let revision_at = usize::try_from(revision_at).unwrap_or(usize::MAX);
+        Body::checked(text, revision_at, references(blobs.unwrap_or_default())?)
+            .ok_or_else(|| damaged("a body's holes lie outside of it"))
     }
 }
 
@@ -103,7 +92,7 @@ pub(super) fn expand(bytes: &[u8]) -> Result<Bytes, StoreError> {
     })
 }
 
-fn references(packed: &[u8]) -> Result<Vec<(usize, Digest)>, StoreError> {
+pub(super) fn references(packed: &[u8]) -> Result<Vec<(usize, Digest)>, StoreError> {
     let wrong = || damaged("a body's references to blobs are cut short");
     let (chunks, rest) = packed.as_chunks::<REFERENCE>();
     if !rest.is_empty() {

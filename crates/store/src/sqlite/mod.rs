@@ -8,6 +8,7 @@ mod compact;
 mod events;
 mod facts;
 mod fault;
+mod frame;
 mod list;
 mod lookup;
 pub(crate) mod open;

@@ -119,7 +119,27 @@ impl<'a> Plan<'a> {
 
     /// The statement that gives `namespace, name, body, facts` in the order of keys.
     pub(super) fn statement(&self, scope: &Scope<'_>, facts: bool) -> QueryBuilder<Sqlite> {
-        let mut builder = QueryBuilder::new("SELECT o.namespace, o.name, o.body, ");
+        let mut builder = QueryBuilder::default();
+        self.candidates(&mut builder, scope, facts);
+        builder
+    }
+
+    /// The first candidates, as a table in the middle of another statement.
+    pub(super) fn around(
+        &self,
+        head: String,
+        scope: &Scope<'_>,
+        limit: i64,
+        tail: &'static str,
+    ) -> QueryBuilder<Sqlite> {
+        let mut builder = QueryBuilder::new(head);
+        self.candidates(&mut builder, scope, false);
+        builder.push(" LIMIT ").push_bind(limit).push(tail);
+        builder
+    }
+
+    fn candidates(&self, builder: &mut QueryBuilder<Sqlite>, scope: &Scope<'_>, facts: bool) {
+        builder.push("SELECT o.namespace, o.name, o.body, ");
         builder
             .push(if facts { "b.facts" } else { "NULL" })
             .push(" FROM ");
@@ -140,16 +160,15 @@ impl<'a> Plan<'a> {
         }
         match self {
             Plan::Walk => {
-                scope.conditions(&mut builder, "o");
+                scope.conditions(builder, "o");
                 builder.push(" ORDER BY o.namespace, o.name");
             }
             Plan::Index(entries) => {
-                scope.conditions(&mut builder, "l");
-                entries.conditions(&mut builder);
+                scope.conditions(builder, "l");
+                entries.conditions(builder);
                 builder.push(" ORDER BY l.namespace, l.name");
             }
         }
-        builder
     }
 }
 
