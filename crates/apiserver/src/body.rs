@@ -3,13 +3,16 @@
 //! become a large one.
 
 use crate::query::FieldValidation;
-use bytes::{Bytes, BytesMut};
+use crate::room::Room;
+use bytes::Bytes;
 use http::{HeaderMap, header};
 use http_body_util::BodyExt;
 use muster_kind::parse::{self, Parsed};
 use muster_kind::{Kind, Object, Status};
 use serde_json::Value;
+use std::fmt::Display;
 use std::io::Read;
+use std::time::Duration;
 
 /// The body of a request, whoever sends it.
 pub type RequestBody =
@@ -18,9 +21,19 @@ pub type RequestBody =
 /// Decodes the protobuf form of a built-in kind.
 pub type ProtobufDecoder = fn(&[u8]) -> Result<Value, String>;
 
-/// Reads a whole body of at most `limit` bytes.
-pub async fn read(body: RequestBody, headers: &HeaderMap, limit: usize) -> Result<Bytes, Status> {
+/// How long a client may pause in the middle of a body.
+const PAUSE: Duration = Duration::from_secs(30);
+
+/// Reads a whole body of at most `limit` bytes, as far as there is room.
+pub(crate) async fn read(
+    mut body: RequestBody,
+    headers: &HeaderMap,
+    limit: usize,
+    room: &Room,
+) -> Result<Bytes, Status> {
     let too_large = || Status::too_large(format!("Request entity too large: limit is {limit}"));
+    let failed =
+        |error: &dyn Display| Status::bad_request(format!("reading the request body: {error}"));
     let declared = headers
         .get(header::CONTENT_LENGTH)
         .and_then(|v| v.to_str().ok())
@@ -28,33 +41,38 @@ pub async fn read(body: RequestBody, headers: &HeaderMap, limit: usize) -> Resul
     if declared.is_some_and(|length| length > limit) {
         return Err(too_large());
     }
-    let mut body = body;
-    let mut bytes = BytesMut::with_capacity(declared.unwrap_or(4096).min(limit));
-    while let Some(frame) = body.frame().await {
-        let frame = frame
-            .map_err(|error| Status::bad_request(format!("reading the request body: {error}")))?;
-        if let Ok(data) = frame.into_data() {
-            if bytes.len() + data.len() > limit {
+    let mut read = room.start(declared).await?;
+    loop {
+        let frame = tokio::time::timeout(PAUSE, body.frame()).await;
+        let Some(frame) = frame.map_err(|_| failed(&"the client has paused for too long"))? else {
+            break;
+        };
+        if let Ok(data) = frame.map_err(|error| failed(&error))?.into_data() {
+            if read.len() + data.len() > limit {
                 return Err(too_large());
             }
-            bytes.extend_from_slice(&data);
+            read.push(&data)?;
         }
     }
-    if headers
-        .get(header::CONTENT_ENCODING)
-        .is_some_and(|v| v == "gzip")
-    {
-        let mut plain = Vec::new();
-        let mut reader = flate2::read::MultiGzDecoder::new(&bytes[..]).take(limit as u64 + 1);
-        reader
-            .read_to_end(&mut plain)
+    let encoding = headers.get(header::CONTENT_ENCODING);
+    if encoding.is_none_or(|encoding| encoding != "gzip") {
+        return Ok(read.finish());
+    }
+    let mut plain = room.start(None).await?;
+    let mut reader = flate2::read::MultiGzDecoder::new(read.as_slice());
+    let mut chunk = vec![0; 64 * 1024];
+    loop {
+        let size = reader
+            .read(&mut chunk)
             .map_err(|error| Status::bad_request(format!("reading the gzip body: {error}")))?;
-        if plain.len() > limit {
+        if size == 0 {
+            return Ok(plain.finish());
+        }
+        if plain.len() + size > limit {
             return Err(too_large());
         }
-        return Ok(plain.into());
+        plain.push(&chunk[..size])?;
     }
-    Ok(bytes.freeze())
 }
 
 /// The encodings bodies come in.

@@ -230,7 +230,13 @@ impl Pending<'_> {
             return Err(Status::method_not_allowed());
         }
         let headers = &self.parts.headers;
-        let bytes = body::read(body, headers, muster_kind::kind::SIZE_LIMIT).await?;
+        let bytes = body::read(
+            body,
+            headers,
+            muster_kind::kind::SIZE_LIMIT,
+            &self.server.room,
+        )
+        .await?;
         let review = match body::encoding(headers)? {
             body::Encoding::Json => {
                 parse::parse(&bytes, &[])

@@ -33,6 +33,7 @@ mod patch;
 mod render;
 mod resource;
 mod reviews;
+mod room;
 mod server;
 mod typed;
 mod update;

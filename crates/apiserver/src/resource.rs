@@ -270,7 +270,13 @@ impl<'a> Call<'a> {
         )?;
         let mut writer = self.writer(options);
         let headers = &self.parts.headers;
-        let bytes = body::read(body, headers, self.target.served.kind.size_limit).await?;
+        let bytes = body::read(
+            body,
+            headers,
+            self.target.served.kind.size_limit,
+            &self.server.room,
+        )
+        .await?;
         let answer = match self.tell(verb, &mut writer, &bytes).await {
             Ok((written, made)) => {
                 let code = if made {
@@ -350,7 +356,13 @@ impl<'a> Call<'a> {
 
     async fn deleting(&self, body: RequestBody) -> Result<(DeleteOptions, Writer<'a>), Status> {
         let headers = &self.parts.headers;
-        let bytes = body::read(body, headers, muster_kind::kind::SIZE_LIMIT).await?;
+        let bytes = body::read(
+            body,
+            headers,
+            muster_kind::kind::SIZE_LIMIT,
+            &self.server.room,
+        )
+        .await?;
         let options = DeleteOptions::read(self.query, &bytes, headers, self.server.protobuf)?;
         let write = WriteOptions {
             dry_run: options.dry_run,

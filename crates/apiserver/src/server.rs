@@ -12,6 +12,7 @@ use crate::metrics::{Metrics, RequestLabels, VerbLabels};
 use crate::query::Query;
 use crate::request::{self, ResourcePath, Verb};
 use crate::respond::{self, Answer};
+use crate::room::Room;
 use crate::store::{Key, Resource, Store};
 use crate::upkeep::{self, Upkeep};
 use crate::{compress, fixed, resource};
@@ -22,6 +23,9 @@ use std::sync::Arc;
 use std::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
+
+/// What all request bodies together may take: two and a half of the largest.
+const ROOM: usize = 256 * 1024 * 1024;
 
 /// What a server is made of.
 pub struct Parts {
@@ -53,6 +57,7 @@ pub struct Server {
     pub(crate) protobuf: ProtobufDecoder,
     pub(crate) version: serde_json::Value,
     pub(crate) hubs: Hubs,
+    pub(crate) room: Room,
     pub(crate) metrics: Metrics,
     pub(crate) collector: Collector,
     pub(crate) keeps_namespaces: bool,
@@ -75,6 +80,7 @@ impl Server {
             protobuf: parts.protobuf,
             version: parts.version,
             hubs: Hubs::default(),
+            room: Room::new(ROOM),
             metrics: Metrics::default(),
             collector: Collector::default(),
             keeps_namespaces,

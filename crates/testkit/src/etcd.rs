@@ -86,8 +86,8 @@ impl Etcd {
     }
 
     /// The process, for its memory and its log.
-    pub fn process(&mut self) -> &mut Process {
-        &mut self.process
+    pub fn process(&self) -> &Process {
+        &self.process
     }
 }
 

@@ -96,13 +96,13 @@ impl Kubernetes {
     }
 
     /// The API server's process, for its memory and its log.
-    pub fn server(&mut self) -> &mut Process {
-        &mut self.server
+    pub fn server(&self) -> &Process {
+        &self.server
     }
 
     /// The store under it.
-    pub fn etcd(&mut self) -> &mut Etcd {
-        &mut self.etcd
+    pub fn etcd(&self) -> &Etcd {
+        &self.etcd
     }
 
     /// The controllers' process, when they were asked for.

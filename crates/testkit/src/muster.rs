@@ -107,8 +107,13 @@ impl Muster {
         &self.data
     }
 
-    /// The process, for its memory, its log and its signals.
-    pub fn process(&mut self) -> &mut Process {
+    /// The process, for its memory and its log.
+    pub fn process(&self) -> &Process {
+        &self.process
+    }
+
+    /// The process, for its signals and its end.
+    pub fn process_mut(&mut self) -> &mut Process {
         &mut self.process
     }
 }

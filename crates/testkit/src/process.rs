@@ -116,6 +116,22 @@ impl Process {
         Ok(kibibytes * 1024)
     }
 
+    /// The processor time the process has used so far, in seconds, from `/proc`.
+    pub fn processor_seconds(&self) -> Result<f64> {
+        /// Linux reports in hundredths, whatever its clock does.
+        const TICKS: f64 = 100.0;
+        let stat = fs::read_to_string(format!("/proc/{}/stat", self.child.id()))?;
+        // The command's name stands in parentheses and may hold anything.
+        let (_, rest) = stat
+            .rsplit_once(')')
+            .context("no name in the process state")?;
+        let ticks = |at: usize| -> Result<f64> {
+            let field = rest.split_whitespace().nth(at);
+            Ok(field.context("the process state is cut short")?.parse()?)
+        };
+        Ok((ticks(11)? + ticks(12)?) / TICKS)
+    }
+
     /// The last lines the process has written.
     pub fn log_tail(&self) -> String {
         match fs::read(&self.log) {

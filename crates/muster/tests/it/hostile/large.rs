@@ -79,6 +79,33 @@ async fn a_hundred_megabytes_are_refused_and_not_kept() -> Result<()> {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn many_large_bodies_at_once_are_told_to_come_again() -> Result<()> {
+    let mut victim = Victim::start()?;
+    let head = format!(
+        "POST /apis/storage.sbomscanner.kubewarden.io/v1alpha1/namespaces/default/sboms HTTP/1.1\r\n\
+         host: localhost\r\ncontent-type: {JSON}\r\ncontent-length: {HUNDRED_MEGABYTES}\r\n\r\n{{"
+    );
+    let mut uploads = Vec::new();
+    for _ in 0..3 {
+        let mut upload = victim.client.connect().await?;
+        upload.write_all(head.as_bytes()).await?;
+        uploads.push(upload);
+    }
+    // There is room for two. Which of the three comes last is the network's business.
+    let mut answers = futures::stream::FuturesUnordered::new();
+    for mut upload in uploads {
+        answers.push(async move {
+            let mut start = [0; 12];
+            upload.read_exact(&mut start).await?;
+            anyhow::Ok(String::from_utf8_lossy(&start).into_owned())
+        });
+    }
+    let first = futures::StreamExt::next(&mut answers).await;
+    assert_eq!(first.context("an answer")??, "HTTP/1.1 429");
+    victim.still_answers().await
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_gzip_bomb_does_not_go_off() -> Result<()> {
     let mut victim = Victim::start()?;
     victim.still_answers().await?;

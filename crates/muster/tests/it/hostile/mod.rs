@@ -53,7 +53,7 @@ impl Victim {
             .send(Request::new(Method::DELETE, proof))
             .await?;
         assert_eq!(gone.status, 200);
-        assert!(self.muster.process().exit_status()?.is_none());
+        assert!(self.muster.process_mut().exit_status()?.is_none());
         Ok(())
     }
 }
