@@ -6,6 +6,7 @@ use anyhow::{Context, Result, ensure};
 use http::Method;
 use muster_testkit::http::{Client, Request};
 use muster_testkit::kubeconfig::Kubeconfig;
+use muster_testkit::process::Process;
 use muster_testkit::watch::Next;
 use serde_json::json;
 use std::sync::Arc;
@@ -19,22 +20,28 @@ const TABLE: &str = "application/json;as=Table;v=v1;g=meta.k8s.io";
 const LISTS: usize = 5;
 const LIMIT: Duration = Duration::from_secs(120);
 
-/// A client and the sizes of its load.
-pub(crate) struct Load {
+/// A client, the sizes of its load, and the servers whose processor time counts.
+pub(crate) struct Load<'a> {
     client: Client,
     sizes: Sizes,
+    servers: Vec<&'a Process>,
 }
 
-impl Load {
-    pub(crate) fn new(kubeconfig: &Kubeconfig, sizes: Sizes) -> Result<Self> {
+impl<'a> Load<'a> {
+    pub(crate) fn new(
+        kubeconfig: &Kubeconfig,
+        sizes: Sizes,
+        servers: Vec<&'a Process>,
+    ) -> Result<Self> {
         Ok(Load {
             client: Client::new(kubeconfig)?,
             sizes,
+            servers,
         })
     }
 
     /// Runs everything in order.
-    pub(crate) async fn run(&mut self) -> Result<Vec<Measure>> {
+    pub(crate) async fn run(&self) -> Result<Vec<Measure>> {
         let namespace =
             json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "bench"}});
         send(
@@ -45,47 +52,47 @@ impl Load {
         )
         .await?;
         let Sizes { objects, reads, .. } = self.sizes;
-        let create = self
-            .rate(objects, |index| {
-                (Method::POST, COLLECTION.into(), body(index, 0))
-            })
-            .await?;
-        let update = self
-            .rate(objects, |index| {
-                (
-                    Method::PUT,
-                    format!("{COLLECTION}/object-{index}"),
-                    body(index, 1),
-                )
-            })
-            .await?;
-        let get = self
-            .rate(reads, move |index| {
-                (
-                    Method::GET,
-                    format!("{COLLECTION}/object-{}", index % objects),
-                    String::new(),
-                )
-            })
-            .await?;
+        let create = self.rate(objects, |index| {
+            (Method::POST, COLLECTION.into(), body(index, 0))
+        });
+        let update = self.rate(objects, |index| {
+            let target = format!("{COLLECTION}/object-{index}");
+            (Method::PUT, target, body(index, 1))
+        });
+        let get = self.rate(reads, move |index| {
+            let target = format!("{COLLECTION}/object-{}", index % objects);
+            (Method::GET, target, String::new())
+        });
+        let (json, table) = (self.list("application/json"), self.list(TABLE));
         Ok(vec![
-            Measure::new("create", Better::More, create, "/s"),
-            Measure::new("update", Better::More, update, "/s"),
-            Measure::new("get", Better::More, get, "/s"),
-            Measure::new(
-                "list, JSON",
-                Better::Less,
-                self.list("application/json").await?,
-                "s",
-            ),
-            Measure::new("list, Table", Better::Less, self.list(TABLE).await?, "s"),
-            Measure::new(
-                "watch fan-out",
-                Better::More,
-                self.fan_out().await?,
-                "events/s",
-            ),
+            self.measure("create", Better::More, "/s", create).await?,
+            self.measure("update", Better::More, "/s", update).await?,
+            self.measure("get", Better::More, "/s", get).await?,
+            self.measure("list, JSON", Better::Less, "s", json).await?,
+            self.measure("list, Table", Better::Less, "s", table)
+                .await?,
+            self.measure("watch fan-out", Better::More, "events/s", self.fan_out())
+                .await?,
         ])
+    }
+
+    /// Measures, and beside it the processor time the servers use meanwhile.
+    async fn measure(
+        &self,
+        name: &'static str,
+        better: Better,
+        unit: &'static str,
+        work: impl Future<Output = Result<f64>>,
+    ) -> Result<Measure> {
+        let before = self.processor_seconds()?;
+        let value = work.await?;
+        let used = self.processor_seconds()? - before;
+        Ok(Measure::new(name, better, value, unit).with_processor(used))
+    }
+
+    fn processor_seconds(&self) -> Result<f64> {
+        let seconds = self.servers.iter().map(|server| server.processor_seconds());
+        seconds.sum()
     }
 
     /// How many requests a second all workers together get answered.

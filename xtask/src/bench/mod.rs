@@ -9,8 +9,10 @@ use anyhow::{Context, Result};
 use load::Load;
 use muster_testkit::binaries;
 use muster_testkit::etcd::Durability;
+use muster_testkit::kubeconfig::Kubeconfig;
 use muster_testkit::kubernetes::{Kubernetes, Options};
 use muster_testkit::muster::Muster;
+use muster_testkit::process::Process;
 use report::{Better, Measure};
 use std::path::PathBuf;
 use std::time::Instant;
@@ -57,48 +59,35 @@ pub(crate) fn apiserver() -> Result<()> {
 
 async fn kubernetes(sizes: Sizes) -> Result<Vec<Measure>> {
     let start = Instant::now();
-    let mut server = Kubernetes::start(&Options {
+    let server = Kubernetes::start(&Options {
         durability: Durability::Synced,
         ..Options::default()
     })?;
-    let started = start.elapsed();
-    let mut measures = vec![Measure::new(
-        "start",
-        Better::Less,
-        started.as_secs_f64(),
-        "s",
-    )];
-    let mut load = Load::new(server.kubeconfig(), sizes)?;
-    measures.extend(load.run().await?);
-    let memory = server.server().resident_memory()? + server.etcd().process().resident_memory()?;
-    measures.push(Measure::new(
-        "resident memory",
-        Better::Less,
-        memory as f64 / 1e6,
-        "MB",
-    ));
-    Ok(measures)
+    let processes = vec![server.server(), server.etcd().process()];
+    measures(start, server.kubeconfig(), sizes, processes).await
 }
 
 async fn muster(sizes: Sizes) -> Result<Vec<Measure>> {
     let start = Instant::now();
-    let mut server = Muster::start(binary()?)?;
-    let started = start.elapsed();
-    let mut measures = vec![Measure::new(
-        "start",
-        Better::Less,
-        started.as_secs_f64(),
-        "s",
-    )];
-    let mut load = Load::new(server.kubeconfig(), sizes)?;
+    let server = Muster::start(binary()?)?;
+    let processes = vec![server.process()];
+    measures(start, server.kubeconfig(), sizes, processes).await
+}
+
+/// Everything that is measured of servers that have just started.
+async fn measures(
+    start: Instant,
+    kubeconfig: &Kubeconfig,
+    sizes: Sizes,
+    servers: Vec<&Process>,
+) -> Result<Vec<Measure>> {
+    let started = start.elapsed().as_secs_f64();
+    let mut measures = vec![Measure::new("start", Better::Less, started, "s")];
+    let load = Load::new(kubeconfig, sizes, servers.clone())?;
     measures.extend(load.run().await?);
-    let memory = server.process().resident_memory()?;
-    measures.push(Measure::new(
-        "resident memory",
-        Better::Less,
-        memory as f64 / 1e6,
-        "MB",
-    ));
+    let memory = servers.iter().map(|server| server.resident_memory());
+    let memory = memory.sum::<Result<u64>>()? as f64 / 1e6;
+    measures.push(Measure::new("resident memory", Better::Less, memory, "MB"));
     Ok(measures)
 }
 
