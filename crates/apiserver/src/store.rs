@@ -176,6 +176,16 @@ pub enum StoreError {
     /// The disk is full.
     #[error("the disk is full")]
     Full,
+    /// The database cannot be reached, or is too busy to answer in time. What was asked may be
+    /// asked again; a write may have happened although nobody could say so.
+    #[error("the database is not available: {attempt}")]
+    Unavailable {
+        /// What was being done.
+        attempt: &'static str,
+        /// Why it did not work.
+        #[source]
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
     /// The store is closing.
     #[error("the store is closed")]
     Closed,

@@ -67,17 +67,30 @@ pub(crate) fn store_failure(error: StoreError) -> Status {
             "the disk is full: nothing was written; free some space and try again",
         ),
         StoreError::Closed => Status::unavailable("the server is shutting down"),
+        unavailable @ StoreError::Unavailable { .. } => {
+            tracing::warn!(error = %explained(&unavailable), "store");
+            // Clients need not learn where the database is.
+            let mut status = Status::unavailable(unavailable.to_string());
+            status.retry_after = Some(1);
+            status
+        }
         other => {
-            let mut text = other.to_string();
-            let mut source = std::error::Error::source(&other);
-            while let Some(error) = source {
-                text = format!("{text}: {error}");
-                source = error.source();
-            }
+            let text = explained(&other);
             tracing::error!(error = %text, "store");
             Status::internal(text)
         }
     }
+}
+
+/// An error with everything that led to it.
+fn explained(error: &StoreError) -> String {
+    let mut text = error.to_string();
+    let mut source = std::error::Error::source(error);
+    while let Some(error) = source {
+        text = format!("{text}: {error}");
+        source = error.source();
+    }
+    text
 }
 
 /// Who writes, how, and what the client is warned of.

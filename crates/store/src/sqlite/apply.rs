@@ -1,41 +1,10 @@
 //! One write inside a transaction. Everything that can refuse it is read first; only then rows
 //! change, by one script. A refused write leaves nothing behind.
 
-use super::body::BodyRow;
-use super::facts::Facts;
+use super::BEGINNING;
 use super::script::Script;
-use super::{BEGINNING, signed};
-use bytes::Bytes;
-use muster_apiserver::store::{Expect, Key, Resource, StoreError};
-use muster_kind::Digest;
+use crate::prepare::{Outcome, Prepared, refusal};
 use sqlx::SqliteConnection;
-use std::collections::BTreeMap;
-
-/// A write with all work done that needs no transaction.
-#[derive(Debug)]
-pub(super) struct Prepared {
-    pub(super) resource: Resource,
-    pub(super) key: Key,
-    pub(super) expect: Expect,
-    /// The state to keep: the object's next, or the last one of an object that goes.
-    pub(super) row: BodyRow,
-    /// UID and facts of the next state; none if the object goes.
-    pub(super) next: Option<(String, Facts)>,
-    /// Blobs given with the write: compressed bytes and plain size, or nothing where the store
-    /// had them when it was asked.
-    pub(super) blobs: BTreeMap<Digest, Option<(Bytes, usize)>>,
-}
-
-/// What became of a write.
-#[derive(Debug)]
-pub(super) enum Outcome {
-    /// It happened, at this revision.
-    Done(u64),
-    /// It was refused.
-    Refused(StoreError),
-    /// It refers to a blob the store does not have.
-    BlobMissing,
-}
 
 /// The identifiers of new rows; one writer gives them all.
 #[derive(Debug)]
@@ -123,17 +92,6 @@ async fn current(
             facts,
         }),
     )
-}
-
-fn refusal(expect: Expect, revision: Option<i64>) -> Option<StoreError> {
-    match (expect, revision) {
-        (Expect::Absent, None) => None,
-        (Expect::Absent, Some(_)) => Some(StoreError::Exists),
-        (Expect::Revision(_), None) => Some(StoreError::Missing),
-        (Expect::Revision(expected), Some(found)) => {
-            (signed(expected) != found).then_some(StoreError::Conflict)
-        }
-    }
 }
 
 const BLOB_PRESENT: &str = "

@@ -3,20 +3,16 @@
 //! swept in between, the writer says so and the write is prepared once more with the bytes.
 
 use super::SqliteStore;
-use super::apply::{Outcome, Prepared};
-use super::body::{BodyRow, compress, expand};
-use super::facts::Facts;
+use super::body::expand;
 use super::fault::during;
 use super::writer::Job;
+use crate::prepare::{Outcome, Prepared, blocking, missing_blob, prepare};
 use bytes::Bytes;
 use muster_apiserver::store::{Change, StoreError, Write};
 use muster_kind::Digest;
 use sqlx::sqlite::SqlitePool;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use tokio::sync::oneshot;
-
-/// Work on more bytes than this goes to a blocking thread.
-const BLOCKING_FROM: usize = 64 * 1024;
 
 const BLOB: &str = "
 SELECT y.zstd
@@ -56,10 +52,7 @@ pub(super) async fn write(store: &SqliteStore, write: Write) -> Result<u64, Stor
     match outcome {
         Outcome::Done(revision) => Ok(revision),
         Outcome::Refused(refusal) => Err(refusal),
-        Outcome::BlobMissing => Err(StoreError::Engine {
-            attempt: "writing an object",
-            source: "it refers to a blob that is neither stored nor given".into(),
-        }),
+        Outcome::BlobMissing => Err(missing_blob()),
     }
 }
 
@@ -91,66 +84,4 @@ async fn known(readers: &SqlitePool, write: &Write) -> Result<BTreeSet<Digest>, 
         }
     }
     Ok(known)
-}
-
-async fn prepare(write: Write, known: BTreeSet<Digest>) -> Result<Prepared, StoreError> {
-    let work = match &write.change {
-        Change::Delete { body } => body.text.len(),
-        Change::Put { body, blobs, .. } => {
-            let new = blobs.iter().filter(|(digest, _)| !known.contains(digest));
-            body.text.len() + new.map(|(_, bytes)| bytes.len()).sum::<usize>()
-        }
-    };
-    blocking(work, move || pack(write, &known)).await
-}
-
-fn pack(write: Write, known: &BTreeSet<Digest>) -> Result<Prepared, StoreError> {
-    let Write {
-        resource,
-        key,
-        expect,
-        change,
-    } = write;
-    let (row, next, given) = match change {
-        Change::Delete { body } => (BodyRow::pack(&body)?, None, BTreeMap::new()),
-        Change::Put { body, index, blobs } => {
-            let uid = index.uid.clone();
-            (BodyRow::pack(&body)?, Some((uid, Facts::of(index))), blobs)
-        }
-    };
-    let mut blobs = BTreeMap::new();
-    // What the object does not refer to would only wait for the sweep.
-    for (digest, bytes) in given
-        .iter()
-        .filter(|(digest, _)| row.digests.contains(digest))
-    {
-        let packed = match known.contains(digest) {
-            true => None,
-            false => Some((compress(bytes)?, bytes.len())),
-        };
-        blobs.insert(*digest, packed);
-    }
-    Ok(Prepared {
-        resource,
-        key,
-        expect,
-        row,
-        next,
-        blobs,
-    })
-}
-
-/// Does work on so many bytes where it hinders nobody.
-async fn blocking<T: Send + 'static>(
-    bytes: usize,
-    work: impl FnOnce() -> Result<T, StoreError> + Send + 'static,
-) -> Result<T, StoreError> {
-    if bytes < BLOCKING_FROM {
-        return work();
-    }
-    let done = tokio::task::spawn_blocking(work).await;
-    done.map_err(|source| StoreError::Engine {
-        attempt: "waiting for a thread",
-        source: source.into(),
-    })?
 }

@@ -8,9 +8,8 @@
 //! for a deletion, whose last state nobody else knows.
 
 use super::fault::during;
-use super::script::event_number;
 use super::writer::Job;
-use super::{BEGINNING, Clock, SqliteStore, now, signed};
+use super::{Clock, SqliteStore, event_number, now, signed};
 use muster_apiserver::store::{EventType, StoreError};
 use sqlx::SqliteConnection;
 use sqlx::sqlite::SqlitePool;
@@ -90,7 +89,6 @@ ORDER BY rv
 LIMIT 1";
 
 /// The newest revision that goes: before the first entry young enough, and before the newest ones.
-/// Every revision behind the beginning has its entry, so counting entries is counting revisions.
 async fn cut(
     readers: &SqlitePool,
     clock: &Clock,
@@ -104,13 +102,7 @@ async fn cut(
         .fetch_optional(readers)
         .await
         .map_err(during("looking for the end of the log"))?;
-    let by_age = first.map_or(clock.revision, |first| first - 1);
-    let to = by_age.min(clock.revision.saturating_sub(keep_events));
-    // The beginning has no entry: where only it would go, nothing goes.
-    Ok(match to > BEGINNING {
-        true => to.max(clock.compacted),
-        false => clock.compacted,
-    })
+    Ok(clock.cut(first, keep_events))
 }
 
 const CANDIDATES: &str = "

@@ -2,9 +2,9 @@
 
 use super::body::BodyRow;
 use super::fault::{damaged, during};
-use super::{clock, signed};
+use super::{clock, event_type, signed};
 use futures::TryStreamExt;
-use muster_apiserver::store::{Event, EventType, Key, Resource, StoreError};
+use muster_apiserver::store::{Event, Key, Resource, StoreError};
 use sqlx::Row;
 use sqlx::sqlite::{SqlitePool, SqliteRow};
 
@@ -49,12 +49,8 @@ fn event(row: &SqliteRow) -> Result<Event, StoreError> {
     let before: Option<i64> = row.try_get(4).map_err(&failed)?;
     Ok(Event {
         revision: revision as u64,
-        event: match number {
-            0 => EventType::Added,
-            1 => EventType::Modified,
-            2 => EventType::Deleted,
-            _ => return Err(damaged("an entry of the log has an unknown type")),
-        },
+        event: event_type(number)
+            .ok_or_else(|| damaged("an entry of the log has an unknown type"))?,
         key: Key {
             namespace: row.try_get(2).map_err(&failed)?,
             name: row.try_get(3).map_err(&failed)?,

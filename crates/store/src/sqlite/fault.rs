@@ -1,6 +1,7 @@
 //! The engine's errors as the store's: what a caller must act on is told apart, the rest keeps
 //! its source and says what was being done.
 
+pub(super) use crate::fault::damaged;
 use muster_apiserver::store::StoreError;
 
 /// SQLITE_FULL.
@@ -21,13 +22,5 @@ pub(super) fn during(attempt: &'static str) -> impl Fn(sqlx::Error) -> StoreErro
             attempt,
             source: Box::new(error),
         },
-    }
-}
-
-/// What the database holds makes no sense.
-pub(super) fn damaged(what: &'static str) -> StoreError {
-    StoreError::Engine {
-        attempt: "reading the database",
-        source: what.into(),
     }
 }

@@ -3,8 +3,8 @@
 //! it apart again without copying. Compressed bodies are bytes, which a text of the engine may
 //! not hold; of them the frame has only the number, and each is read as a row of its own.
 
-use super::body::references;
-use super::fault::damaged;
+use crate::body::references;
+use crate::fault::damaged;
 use bytes::Bytes;
 use muster_apiserver::store::{Key, StoreError};
 use muster_kind::Body;

@@ -4,29 +4,20 @@
 //! it; else the keys are chosen first, with the small columns only, and then their states read.
 
 use super::body::BodyRow;
-use super::facts::Facts;
-use super::fault::{damaged, during};
+use super::fault::during;
 use super::frame::{FRAME, Framed, cut};
 use super::plan::{Plan, Scope, overlay};
 use super::{clock, signed};
-use futures::{Stream, TryStreamExt};
+use crate::fault::damaged;
+use crate::page::{Candidate, Choice};
+use futures::TryStreamExt;
 use muster_apiserver::store::{Key, ListQuery, Page, StoreError, Stored};
 use muster_kind::Body;
 use sqlx::sqlite::{SqlitePool, SqliteRow};
 use sqlx::{Row, SqliteConnection};
-use std::cmp::Ordering;
 use std::collections::HashMap;
-use std::iter::Peekable;
-use std::vec::IntoIter;
 
 const ATTEMPT: &str = "reading a list";
-
-/// A key that may be on the page, and its state; none where there was no object.
-struct Candidate {
-    key: Key,
-    body: Option<i64>,
-    facts: Option<String>,
-}
 
 pub(super) async fn list(readers: &SqlitePool, query: ListQuery) -> Result<Page, StoreError> {
     let mut transaction = readers.begin().await.map_err(during(ATTEMPT))?;
@@ -39,7 +30,7 @@ pub(super) async fn list(readers: &SqlitePool, query: ListQuery) -> Result<Page,
         }
     };
     let scope = Scope::of(&query, clock.resource);
-    let facts = needs_facts(&query);
+    let facts = Choice::needs_facts(&query);
     let past = match at == clock.revision {
         true => Vec::new(),
         false => past(&mut transaction, &scope, at, facts).await?,
@@ -56,33 +47,24 @@ pub(super) async fn list(readers: &SqlitePool, query: ListQuery) -> Result<Page,
             more,
         });
     }
-    let mut chosen = {
+    let mut choice = Choice::new(&query, past);
+    {
         let mut statement = plan.statement(&scope, facts);
-        let rows = statement
-            .build()
-            .fetch(&mut *transaction)
-            .map_err(during(ATTEMPT));
-        choose(&query, rows, past).await?
-    };
-    let more = chosen.len() > query.limit;
-    chosen.truncate(query.limit);
+        let mut rows = statement.build().fetch(&mut *transaction);
+        while !choice.is_full() {
+            let Some(row) = rows.try_next().await.map_err(during(ATTEMPT))? else {
+                break;
+            };
+            choice.offer(candidate(&row)?)?;
+        }
+    }
+    let (chosen, more) = choice.finish()?;
     let items = load(&mut transaction, chosen).await?;
     Ok(Page {
         revision: at as u64,
         items,
         more,
     })
-}
-
-/// Whether more than the key is needed to judge the selectors.
-fn needs_facts(query: &ListQuery) -> bool {
-    let of_key = ["metadata.name", "metadata.namespace"];
-    !query.labels.is_empty()
-        || query
-            .fields
-            .0
-            .iter()
-            .any(|term| !of_key.contains(&term.field.as_str()))
 }
 
 async fn past(
@@ -110,74 +92,6 @@ fn candidate(row: &SqliteRow) -> Result<Candidate, StoreError> {
         body: row.try_get(2).map_err(&failed)?,
         facts: row.try_get(3).map_err(&failed)?,
     })
-}
-
-/// Merges today's objects with the past, in the order of keys, and takes what is selected: one
-/// more than the page holds, which says whether there are more.
-async fn choose(
-    query: &ListQuery,
-    mut rows: impl Stream<Item = Result<SqliteRow, StoreError>> + Unpin,
-    past: Vec<Candidate>,
-) -> Result<Vec<(Key, i64)>, StoreError> {
-    let enough = query.limit.saturating_add(1);
-    let mut past = past.into_iter().peekable();
-    let mut chosen = Vec::new();
-    while chosen.len() < enough {
-        let Some(row) = rows.try_next().await? else {
-            break;
-        };
-        let today = candidate(&row)?;
-        let overlaid = earlier(query, &mut past, &today.key, &mut chosen)?;
-        if !overlaid {
-            take(query, today, &mut chosen)?;
-        }
-    }
-    for candidate in past {
-        if chosen.len() >= enough {
-            break;
-        }
-        take(query, candidate, &mut chosen)?;
-    }
-    chosen.truncate(enough);
-    Ok(chosen)
-}
-
-/// Takes the past up to a key, and says whether the past has that key.
-fn earlier(
-    query: &ListQuery,
-    past: &mut Peekable<IntoIter<Candidate>>,
-    key: &Key,
-    chosen: &mut Vec<(Key, i64)>,
-) -> Result<bool, StoreError> {
-    while let Some(candidate) = past.next_if(|candidate| candidate.key <= *key) {
-        let order = candidate.key.cmp(key);
-        take(query, candidate, chosen)?;
-        if order == Ordering::Equal {
-            return Ok(true);
-        }
-    }
-    Ok(false)
-}
-
-fn take(
-    query: &ListQuery,
-    candidate: Candidate,
-    chosen: &mut Vec<(Key, i64)>,
-) -> Result<(), StoreError> {
-    let Candidate { key, body, facts } = candidate;
-    let Some(body) = body else { return Ok(()) };
-    if query
-        .namespace
-        .as_ref()
-        .is_some_and(|namespace| *namespace != key.namespace)
-    {
-        return Ok(());
-    }
-    let everything = query.labels.is_empty() && query.fields.is_empty();
-    if everything || Facts::read(facts.as_deref())?.selected(&key, &query.labels, &query.fields) {
-        chosen.push((key, body));
-    }
-    Ok(())
 }
 
 /// Reads a page whose conditions are all the statement's own, and one object more.

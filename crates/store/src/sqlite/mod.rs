@@ -6,7 +6,6 @@ mod blobs;
 mod body;
 mod compact;
 mod events;
-mod facts;
 mod fault;
 mod frame;
 mod list;
@@ -17,6 +16,8 @@ mod schema;
 mod script;
 mod writer;
 
+use crate::clock::{BEGINNING, Clock, event_number, event_type, signed};
+use crate::hints::Hints;
 use async_trait::async_trait;
 use bytes::Bytes;
 use fault::during;
@@ -26,8 +27,7 @@ use muster_apiserver::store::{
 use muster_kind::Digest;
 use sqlx::sqlite::SqlitePool;
 use sqlx::{SqliteConnection, SqliteExecutor};
-use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
@@ -143,58 +143,6 @@ impl Store for SqliteStore {
     }
 }
 
-/// The revision of a resource that was never written; its first write gets the next. It is not 0,
-/// which clients of Kubernetes read as "any".
-const BEGINNING: i64 = 1;
-
-/// A resource's clock.
-#[derive(Clone, Copy, Debug)]
-struct Clock {
-    /// The resource's number in the other tables; of a resource never written, one that is in
-    /// none.
-    resource: i64,
-    /// The newest revision.
-    revision: i64,
-    /// The newest revision that the log no longer has; 0 if it still has all.
-    compacted: i64,
-}
-
-impl From<(i64, i64, i64)> for Clock {
-    fn from((resource, revision, compacted): (i64, i64, i64)) -> Self {
-        Clock {
-            resource,
-            revision,
-            compacted,
-        }
-    }
-}
-
-impl Clock {
-    /// The clock of a resource that was never written.
-    const NEW: Clock = Clock {
-        resource: 0,
-        revision: BEGINNING,
-        compacted: 0,
-    };
-
-    /// Refuses what lies outside of the log.
-    fn check(&self, asked: u64) -> Result<(), StoreError> {
-        if signed(asked) > self.revision {
-            return Err(StoreError::Future {
-                asked,
-                current: self.revision as u64,
-            });
-        }
-        if signed(asked) < self.compacted {
-            return Err(StoreError::Compacted {
-                asked,
-                compacted: self.compacted as u64,
-            });
-        }
-        Ok(())
-    }
-}
-
 const CLOCK: &str = "
 SELECT id, rv, compacted_rv
 FROM clock
@@ -212,10 +160,6 @@ async fn clock<'e>(
     Ok(found.map_or(Clock::NEW, Clock::from))
 }
 
-/// The newest revision this process knows of, per resource.
-#[derive(Clone, Debug, Default)]
-struct Hints(Arc<Mutex<HashMap<Resource, watch::Sender<u64>>>>);
-
 const CLOCKS: &str = "
 SELECT resource, rv
 FROM clock";
@@ -229,32 +173,6 @@ impl Hints {
         }
         Ok(hints)
     }
-
-    fn follow(&self, resource: &Resource) -> watch::Receiver<u64> {
-        self.with(resource, watch::Sender::subscribe)
-    }
-
-    fn raise(&self, resource: &Resource, revision: u64) {
-        self.with(resource, |hint| {
-            hint.send_if_modified(|known| {
-                let grown = revision > *known;
-                *known = revision.max(*known);
-                grown
-            })
-        });
-    }
-
-    fn with<T>(&self, resource: &Resource, act: impl FnOnce(&watch::Sender<u64>) -> T) -> T {
-        let mut hints = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        act(hints
-            .entry(resource.clone())
-            .or_insert_with(|| watch::Sender::new(BEGINNING as u64)))
-    }
-}
-
-/// A number as the engine keeps it; what is too large is larger than anything stored.
-fn signed(number: u64) -> i64 {
-    i64::try_from(number).unwrap_or(i64::MAX)
 }
 
 /// Milliseconds since 1970.

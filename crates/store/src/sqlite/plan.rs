@@ -3,23 +3,10 @@
 //! the selectors are judged on each of them afterwards, so a plan decides speed and never content.
 
 use super::fault::during;
-use muster_apiserver::store::{Key, ListQuery, StoreError};
-use muster_kind::selector::Requirement;
+pub(super) use crate::selection::Scope;
+use crate::selection::{Entries, SORTED};
+use muster_apiserver::store::{ListQuery, StoreError};
 use sqlx::{QueryBuilder, Sqlite, SqliteConnection};
-
-/// More values than this and walking the objects is as good.
-const VALUES: usize = 16;
-/// An index whose matches have to be sorted is used up to so many of them.
-const SORTED: i64 = 1000;
-
-/// The part of a resource's keys a list is about.
-#[derive(Debug)]
-pub(super) struct Scope<'a> {
-    resource: i64,
-    namespace: Option<&'a str>,
-    name: Option<&'a str>,
-    after: Option<&'a Key>,
-}
 
 /// Where candidates come from.
 #[derive(Debug, PartialEq, Eq)]
@@ -30,25 +17,7 @@ pub(super) enum Plan<'a> {
     Index(Entries<'a>),
 }
 
-/// Entries of an index: one key, and these values or all.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Entries<'a> {
-    table: &'static str,
-    key: &'a str,
-    values: Option<Vec<&'a str>>,
-}
-
-impl<'a> Scope<'a> {
-    pub(super) fn of(query: &'a ListQuery, resource: i64) -> Self {
-        let namespace = query.namespace.as_deref();
-        Scope {
-            resource,
-            namespace: namespace.or_else(|| query.fields.requires("metadata.namespace")),
-            name: query.fields.requires("metadata.name"),
-            after: query.after.as_ref(),
-        }
-    }
-
+impl Scope<'_> {
     /// Adds the conditions on a table that has the columns of a key.
     fn conditions(&self, builder: &mut QueryBuilder<Sqlite>, alias: &'static str) {
         builder
@@ -172,41 +141,7 @@ impl<'a> Plan<'a> {
     }
 }
 
-impl<'a> Entries<'a> {
-    /// The indexes every selected object must be in.
-    fn required(query: &'a ListQuery) -> Vec<Self> {
-        let labels = query.labels.0.iter().filter_map(|requirement| {
-            let (key, values) = match requirement {
-                Requirement::In(key, values) if values.len() <= VALUES => {
-                    (key, Some(values.iter().map(String::as_str).collect()))
-                }
-                Requirement::In(key, _) | Requirement::Exists(key) => (key, None),
-                Requirement::Greater(key, _) | Requirement::Less(key, _) => (key, None),
-                Requirement::NotIn(..) | Requirement::Absent(_) => return None,
-            };
-            Some(Entries {
-                table: "label",
-                key,
-                values,
-            })
-        });
-        // An absent field is as good as an empty one, so emptiness has no entry.
-        let fields = query.fields.0.iter().filter(|term| {
-            term.equal && !term.value.is_empty() && !term.field.starts_with("metadata.")
-        });
-        let fields = fields.map(|term| Entries {
-            table: "field",
-            key: &term.field,
-            values: Some(vec![&term.value]),
-        });
-        labels.chain(fields).collect()
-    }
-
-    /// One value's entries lie in the order of keys.
-    fn in_order(&self) -> bool {
-        self.values.as_ref().is_some_and(|values| values.len() == 1)
-    }
-
+impl Entries<'_> {
     fn conditions(&self, builder: &mut QueryBuilder<Sqlite>) {
         builder.push(" AND l.key = ").push_bind(self.key.to_owned());
         match self.values.as_deref() {
@@ -265,6 +200,7 @@ pub(super) fn overlay(scope: &Scope<'_>, at: i64, facts: bool) -> QueryBuilder<S
 mod tests {
     use super::*;
     use crate::sqlite::schema;
+    use muster_apiserver::store::Key;
     use muster_kind::selector::{FieldSelector, LabelSelector};
     use sqlx::{Connection, Row};
 

@@ -1,9 +1,10 @@
 //! The rows of a write, as statements that run together: one trip to the engine's thread instead
 //! of ten. Equal shapes of writes give equal texts, which the engine prepares once.
 
-use super::apply::{Current, Identifiers, Prepared};
-use super::facts::{Facts, added};
-use super::now;
+use super::apply::{Current, Identifiers};
+use super::{event_number, now};
+use crate::facts::{Facts, added};
+use crate::prepare::Prepared;
 use muster_apiserver::store::{EventType, Key};
 use sqlx::sqlite::SqliteArguments;
 use sqlx::{Arguments, AssertSqlSafe, SqliteConnection};
@@ -72,15 +73,6 @@ VALUES (@, @, @, @);";
 const NO_OWNER: &str = "
 DELETE FROM owner
 WHERE uid = @ AND resource = @ AND namespace = @ AND name = @;";
-
-/// The number the log keeps for what happened.
-pub(super) fn event_number(event: EventType) -> i64 {
-    match event {
-        EventType::Added => 0,
-        EventType::Modified => 1,
-        EventType::Deleted => 2,
-    }
-}
 
 /// Statements and their values. Each `@` of a statement becomes the next `$n`, because a value
 /// counts over all of them.

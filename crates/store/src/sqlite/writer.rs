@@ -3,10 +3,11 @@
 //! finishes, whether or not the caller still listens. The queue is bounded: who writes faster than
 //! the disk waits.
 
-use super::apply::{Identifiers, Outcome, Prepared, apply};
+use super::apply::{Identifiers, apply};
 use super::compact::{self, Step};
 use super::fault::{damaged, during};
 use super::{Hints, open};
+use crate::prepare::{Outcome, Prepared};
 use muster_apiserver::store::{Resource, StoreError};
 use sqlx::sqlite::SqliteConnectOptions;
 use sqlx::{Connection, SqliteConnection};

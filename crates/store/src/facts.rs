@@ -2,7 +2,7 @@
 //! Selectors are judged on it, for past states as for present ones, without reading the object;
 //! and the difference of two states is what the side tables have to change.
 
-use super::fault::damaged;
+use crate::fault::damaged;
 use muster_apiserver::store::{Index, Key, StoreError};
 use muster_kind::selector::{FieldSelector, LabelSelector};
 use serde::{Deserialize, Serialize};
@@ -10,18 +10,18 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// Labels, selectable fields and owners of a state.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Facts {
+pub(crate) struct Facts {
     #[serde(rename = "l", default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub(super) labels: BTreeMap<String, String>,
+    pub(crate) labels: BTreeMap<String, String>,
     #[serde(rename = "f", default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub(super) fields: BTreeMap<String, String>,
+    pub(crate) fields: BTreeMap<String, String>,
     #[serde(rename = "o", default, skip_serializing_if = "BTreeSet::is_empty")]
-    pub(super) owners: BTreeSet<String>,
+    pub(crate) owners: BTreeSet<String>,
 }
 
 impl Facts {
     /// What of an index is kept here; the UID has a column of its own.
-    pub(super) fn of(index: Index) -> Self {
+    pub(crate) fn of(index: Index) -> Self {
         Facts {
             labels: index.labels,
             fields: index.fields,
@@ -30,7 +30,7 @@ impl Facts {
     }
 
     /// Reads the column; nothing is written as null.
-    pub(super) fn read(text: Option<&str>) -> Result<Self, StoreError> {
+    pub(crate) fn read(text: Option<&str>) -> Result<Self, StoreError> {
         match text {
             None => Ok(Facts::default()),
             Some(text) => {
@@ -40,7 +40,7 @@ impl Facts {
     }
 
     /// Writes the column.
-    pub(super) fn write(&self) -> Option<String> {
+    pub(crate) fn write(&self) -> Option<String> {
         if *self == Facts::default() {
             return None;
         }
@@ -49,7 +49,7 @@ impl Facts {
     }
 
     /// Whether a state with these facts, at this key, is selected.
-    pub(super) fn selected(
+    pub(crate) fn selected(
         &self,
         key: &Key,
         labels: &LabelSelector,
@@ -65,7 +65,7 @@ impl Facts {
 }
 
 /// The entries of `new` that `old` lacks: swap the two for what has to go.
-pub(super) fn added<'a>(
+pub(crate) fn added<'a>(
     old: &BTreeMap<String, String>,
     new: &'a BTreeMap<String, String>,
 ) -> Vec<(&'a str, &'a str)> {

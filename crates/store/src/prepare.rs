@@ -1,0 +1,123 @@
+//! The part of a write that needs no database: laying bodies out and compressing, before anything
+//! is locked, and on a thread of its own where that takes time; and the judgement whether what is
+//! there is what the write expects.
+
+use crate::body::{BodyRow, compress};
+use crate::clock::signed;
+use crate::facts::Facts;
+use bytes::Bytes;
+use muster_apiserver::store::{Change, Expect, Key, Resource, StoreError, Write};
+use muster_kind::Digest;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Work on more bytes than this goes to a blocking thread.
+const BLOCKING_FROM: usize = 64 * 1024;
+
+/// A write with all work done that needs no transaction.
+#[derive(Debug)]
+pub(crate) struct Prepared {
+    pub(crate) resource: Resource,
+    pub(crate) key: Key,
+    pub(crate) expect: Expect,
+    /// The state to keep: the object's next, or the last one of an object that goes.
+    pub(crate) row: BodyRow,
+    /// UID and facts of the next state; none if the object goes.
+    pub(crate) next: Option<(String, Facts)>,
+    /// Blobs given with the write: compressed bytes and plain size, or nothing where the store
+    /// had them when it was asked.
+    pub(crate) blobs: BTreeMap<Digest, Option<(Bytes, usize)>>,
+}
+
+/// What became of a write.
+#[derive(Debug)]
+pub(crate) enum Outcome {
+    /// It happened, at this revision.
+    Done(u64),
+    /// It was refused.
+    Refused(StoreError),
+    /// It refers to a blob the store does not have.
+    BlobMissing,
+}
+
+/// Whether a write happens that expects this and finds that.
+pub(crate) fn refusal(expect: Expect, revision: Option<i64>) -> Option<StoreError> {
+    match (expect, revision) {
+        (Expect::Absent, None) => None,
+        (Expect::Absent, Some(_)) => Some(StoreError::Exists),
+        (Expect::Revision(_), None) => Some(StoreError::Missing),
+        (Expect::Revision(expected), Some(found)) => {
+            (signed(expected) != found).then_some(StoreError::Conflict)
+        }
+    }
+}
+
+/// The refusal of a write whose blob nobody has.
+pub(crate) fn missing_blob() -> StoreError {
+    StoreError::Engine {
+        attempt: "writing an object",
+        source: "it refers to a blob that is neither stored nor given".into(),
+    }
+}
+
+/// Prepares a write; the blobs that are known are not compressed again.
+pub(crate) async fn prepare(write: Write, known: BTreeSet<Digest>) -> Result<Prepared, StoreError> {
+    let work = match &write.change {
+        Change::Delete { body } => body.text.len(),
+        Change::Put { body, blobs, .. } => {
+            let new = blobs.iter().filter(|(digest, _)| !known.contains(digest));
+            body.text.len() + new.map(|(_, bytes)| bytes.len()).sum::<usize>()
+        }
+    };
+    blocking(work, move || pack(write, &known)).await
+}
+
+fn pack(write: Write, known: &BTreeSet<Digest>) -> Result<Prepared, StoreError> {
+    let Write {
+        resource,
+        key,
+        expect,
+        change,
+    } = write;
+    let (row, next, given) = match change {
+        Change::Delete { body } => (BodyRow::pack(&body)?, None, BTreeMap::new()),
+        Change::Put { body, index, blobs } => {
+            let uid = index.uid.clone();
+            (BodyRow::pack(&body)?, Some((uid, Facts::of(index))), blobs)
+        }
+    };
+    let mut blobs = BTreeMap::new();
+    // What the object does not refer to would only wait for the sweep.
+    for (digest, bytes) in given
+        .iter()
+        .filter(|(digest, _)| row.digests.contains(digest))
+    {
+        let packed = match known.contains(digest) {
+            true => None,
+            false => Some((compress(bytes)?, bytes.len())),
+        };
+        blobs.insert(*digest, packed);
+    }
+    Ok(Prepared {
+        resource,
+        key,
+        expect,
+        row,
+        next,
+        blobs,
+    })
+}
+
+/// Does work on so many bytes where it hinders nobody.
+pub(crate) async fn blocking<T: Send + 'static>(
+    bytes: usize,
+    work: impl FnOnce() -> Result<T, StoreError> + Send + 'static,
+) -> Result<T, StoreError> {
+    if bytes < BLOCKING_FROM {
+        return work();
+    }
+    let done = tokio::task::spawn_blocking(work).await;
+    done.map_err(|source| StoreError::Engine {
+        attempt: "waiting for a thread",
+        source: source.into(),
+    })?
+}
