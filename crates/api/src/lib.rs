@@ -15,6 +15,7 @@ pub mod duration;
 pub mod expression;
 pub mod finding;
 pub mod image;
+pub mod link;
 pub mod platform;
 pub mod policies;
 pub mod reports;

@@ -2,7 +2,7 @@
 //! that, and which workload has to be mended. Large, many and short-lived, so we serve them
 //! ourselves and spare etcd.
 
-use crate::{finding, image, scanner, validate};
+use crate::{finding, image, link, scanner, validate};
 use muster_kind::schema::{Schema, any_object, list, object, string};
 use muster_kind::{Column, Kind};
 use serde_json::Value;
@@ -73,6 +73,7 @@ fn image() -> Kind {
                 .field("status", status),
         );
     image::about_an_image(kind)
+        .linked_by(link::answered)
         .column(Column::string("Digest", ".imageMetadata.digest").wide())
         .column(Column::age())
 }
@@ -101,6 +102,7 @@ fn vulnerability_report() -> Kind {
         );
     finding::severity_columns(image::about_an_image(kind), ".report.summary")
         .column(Column::date("Scanned", ".report.scannedAt").wide())
+        .linked_by(link::answered)
         .opaque(".report.results")
         .size_limit(LARGE)
         .column(Column::age())
@@ -122,6 +124,12 @@ fn workload_scan_report() -> Kind {
                 )
                 .field("containers", workload_containers()),
         )
+        .linked_by(link::asked)
+        .computed("status")
+        .computed("summary")
+        .computed("containers")
+        // Replacing what was read sends the findings back, only to have them ignored.
+        .size_limit(LARGE)
         .column(Column::computed("Kind", "string", |report| {
             owner(report, "kind")
         }))

@@ -4,6 +4,7 @@
 //! compacted. What many watchers show alike is rendered once.
 
 use crate::catalog::Served;
+use crate::computed;
 use crate::render::{self, Form};
 use crate::store::{Event, EventType, Store, StoreError};
 use bytes::{BufMut, Bytes, BytesMut};
@@ -219,7 +220,7 @@ impl Hub {
         if let Some(events) = self.in_ring(revision) {
             return Ok(events);
         }
-        let events = store.events(&served.resource, revision, BATCH).await?;
+        let events = events(store, served, revision).await?;
         Ok(events
             .into_iter()
             .map(|event| Arc::new(Seen::new(event)))
@@ -298,15 +299,11 @@ impl Hubs {
         let mut hint = server.store.hint(&served.resource);
         let hub = Arc::new(Hub::new(server.store.revision(&served.resource).await?));
         hubs.insert(served.resource.to_string(), hub.clone());
-        let (store, resource, stop) = (
-            server.store.clone(),
-            served.resource.clone(),
-            server.stop.clone(),
-        );
+        let (store, served, stop) = (server.store.clone(), served.clone(), server.stop.clone());
         let tail = hub.clone();
         server.tasks.spawn(async move {
             loop {
-                follow(&tail, &*store, &resource).await;
+                follow(&tail, &*store, &served).await;
                 tokio::select! {
                     () = stop.cancelled() => return,
                     changed = hint.changed() => if changed.is_err() { return },
@@ -318,16 +315,23 @@ impl Hubs {
     }
 }
 
+/// The next entries of the log, complete for whoever watches.
+async fn events(store: &dyn Store, served: &Served, after: u64) -> Result<Vec<Event>, StoreError> {
+    let mut events = store.events(&served.resource, after, BATCH).await?;
+    computed::complete_events(store, served, &mut events).await?;
+    Ok(events)
+}
+
 /// Reads the log up to its end.
-async fn follow(hub: &Hub, store: &dyn Store, resource: &crate::store::Resource) {
+async fn follow(hub: &Hub, store: &dyn Store, served: &Served) {
     loop {
         let head = *hub.head.borrow();
-        match store.events(resource, head, BATCH).await {
+        match events(store, served, head).await {
             Ok(events) if events.is_empty() => return,
             Ok(events) => hub.push(events),
             Err(StoreError::Compacted { compacted, .. }) => hub.reset(compacted),
             Err(error) => {
-                tracing::warn!(%resource, %error, "following the log");
+                tracing::warn!(resource = %served.resource, %error, "following the log");
                 return;
             }
         }

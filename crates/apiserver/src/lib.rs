@@ -18,6 +18,7 @@ pub mod token;
 
 mod catalog;
 mod compress;
+mod computed;
 mod create;
 mod delete;
 mod discovery;

@@ -3,12 +3,13 @@
 
 use crate::catalog::Served;
 use crate::compress::{self, Packer};
+use crate::computed;
 use crate::negotiate::View;
 use crate::query::{ListOptions, Revision};
 use crate::render::{self, Form};
 use crate::respond::{Answer, Body, BodyError, answer};
 use crate::server::Server;
-use crate::store::{ListQuery, Page, StoreError, Stored};
+use crate::store::{ListQuery, Page, Store, StoreError, Stored};
 use crate::token::Token;
 use crate::write::store_failure;
 use bytes::{BufMut, Bytes, BytesMut};
@@ -137,6 +138,18 @@ pub(crate) fn channel_body(receiver: mpsc::Receiver<Result<Bytes, BodyError>>) -
     StreamBody::new(frames).boxed_unsync()
 }
 
+/// Reads a page, complete as the client will see it.
+pub(crate) async fn read(
+    store: &dyn Store,
+    served: &Served,
+    form: Form,
+    query: ListQuery,
+) -> Result<Page, StoreError> {
+    let mut page = store.list(query).await?;
+    computed::complete(store, served, form, &mut page.items).await?;
+    Ok(page)
+}
+
 struct Lister {
     server: Arc<Server>,
     served: Arc<Served>,
@@ -157,7 +170,7 @@ impl Lister {
             limit: CHUNK.min(self.left),
             ..self.query.clone()
         };
-        self.server.store.list(query).await
+        read(&*self.server.store, &self.served, self.form, query).await
     }
 
     fn failure(&self, error: StoreError) -> Status {
@@ -301,11 +314,8 @@ impl Lister {
             limit: CHUNK.min(left),
             ..self.query.clone()
         };
-        let store = self.server.store.clone();
-        Some(
-            self.server
-                .tasks
-                .spawn(async move { store.list(query).await }),
-        )
+        let (store, served, form) = (self.server.store.clone(), self.served.clone(), self.form);
+        let reading = async move { read(&*store, &served, form, query).await };
+        Some(self.server.tasks.spawn(reading))
     }
 }

@@ -94,7 +94,7 @@ impl Writer<'_> {
                 }
             }
         };
-        let object = parsed.object;
+        let mut object = parsed.object;
         if !object.tree.is_object() {
             return Err(Status::bad_request(format!(
                 "error decoding YAML: error unmarshaling JSON: while decoding JSON: {}",
@@ -102,6 +102,7 @@ impl Writer<'_> {
             )));
         }
         self.check_applied(&object.tree)?;
+        self.drop_computed(&mut object.tree);
         self.warnings.extend(body::judge(
             self.options.validation,
             &parsed.duplicates,

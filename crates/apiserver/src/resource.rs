@@ -12,8 +12,8 @@ use crate::request::{ResourcePath, Verb};
 use crate::respond::{self, Answer};
 use crate::server::Server;
 use crate::store::{Key, Stored};
-use crate::write::{Target, Writer, Written, manager, show_revision};
-use crate::{compress, discovery, list, watch};
+use crate::write::{Target, Writer, Written, manager, show_revision, store_failure};
+use crate::{compress, computed, discovery, list, watch};
 use futures::StreamExt;
 use http::request::Parts;
 use http::{Method, StatusCode, header};
@@ -223,7 +223,7 @@ async fn get(
     let stored = stored
         .map_err(|e| target.failure(e))?
         .ok_or_else(|| target.not_found())?;
-    show(server, target, form, StatusCode::OK, &stored).await
+    show(server, target, form, StatusCode::OK, stored).await
 }
 
 async fn show(
@@ -231,9 +231,13 @@ async fn show(
     target: &Target,
     form: Form,
     code: StatusCode,
-    stored: &Stored,
+    mut stored: Stored,
 ) -> Result<Answer, Status> {
-    let bytes = render::one(&*server.store, &target.served, form, stored).await?;
+    let (store, served) = (&*server.store, &target.served);
+    let objects = std::slice::from_mut(&mut stored);
+    let completed = computed::complete(store, served, form, objects).await;
+    completed.map_err(store_failure)?;
+    let bytes = render::one(store, served, form, &stored).await?;
     Ok(respond::answer(code, form.content_type(), bytes))
 }
 
@@ -317,7 +321,7 @@ impl<'a> Call<'a> {
     async fn show_written(&self, code: StatusCode, written: Written) -> Result<Answer, Status> {
         let (object, revision) = match written {
             Written::Object(stored) => {
-                return show(self.server, self.target, self.form, code, &stored).await;
+                return show(self.server, self.target, self.form, code, stored).await;
             }
             Written::Dry(object, revision) => (object, revision),
         };

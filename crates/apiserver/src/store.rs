@@ -8,7 +8,7 @@ use muster_kind::{
     Body, Digest,
     selector::{FieldSelector, LabelSelector},
 };
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use tokio::sync::watch;
 
@@ -46,6 +46,17 @@ pub struct Index {
     pub fields: BTreeMap<String, String>,
     /// UIDs of the owners.
     pub owners: Vec<String>,
+    /// What ties it to objects that are computed from others, or to those they come from.
+    pub links: BTreeSet<String>,
+}
+
+/// How much of a computed object is needed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Detail {
+    /// What its table shows.
+    Brief,
+    /// All of it.
+    Full,
 }
 
 /// What an object must be for a write to happen.
@@ -229,6 +240,16 @@ pub trait Store: Send + Sync + 'static {
         after: u64,
         limit: usize,
     ) -> Result<Vec<Event>, StoreError>;
+
+    /// Adds to stored objects of a resource the fields that are computed from others, as these
+    /// are now. A change of what they are computed from is a change of them, with a revision and
+    /// an event of its own.
+    async fn compute(
+        &self,
+        resource: &Resource,
+        bodies: Vec<Body>,
+        detail: Detail,
+    ) -> Result<Vec<Body>, StoreError>;
 
     /// The newest revision of a resource, read from the database; 1 if nothing was ever written.
     async fn revision(&self, resource: &Resource) -> Result<u64, StoreError>;

@@ -199,7 +199,8 @@ impl Watcher {
             limit: 500,
         };
         loop {
-            let page = self.server.store.list(query.clone()).await;
+            let store = &*self.server.store;
+            let page = list::read(store, &self.served, self.form, query.clone()).await;
             let page = page.map_err(|error| End::Told(store_failure(error)))?;
             for stored in &page.items {
                 let line = hub::line(

@@ -10,7 +10,7 @@ use crate::query::WriteOptions;
 use crate::request::Verb;
 use crate::server::Server;
 use crate::store::{Change, Expect, Index, Key, StoreError, Stored, Write};
-use crate::{metadata, namespaces, typed};
+use crate::{computed, metadata, namespaces, typed};
 use bytes::Bytes;
 use http::HeaderMap;
 use muster_kind::object::{meta, metadata_mut};
@@ -286,8 +286,9 @@ impl<'a> Writer<'a> {
     }
 
     /// Prunes, and reads what is typed as such; returns what was unknown.
-    pub(crate) fn clean(&self, object: &mut Object) -> Result<Vec<String>, Status> {
+    pub(crate) fn clean(&mut self, object: &mut Object) -> Result<Vec<String>, Status> {
         let served = &self.target.served;
+        self.drop_computed(&mut object.tree);
         let unknown = structural::prune(&mut object.tree, served.root());
         if served.kind.builtin {
             if let Some(why) = typed::fault(&object.tree, served.root(), &served.kind.kind) {
@@ -311,6 +312,13 @@ impl<'a> Writer<'a> {
         structural::drop_nulls(&mut object.tree, &served.kind.schema);
         structural::whole_numbers(&mut object.tree, &served.kind.schema);
         Ok(unknown)
+    }
+
+    /// Drops what the store computes, and warns of it once.
+    pub(crate) fn drop_computed(&mut self, tree: &mut Value) {
+        let warning = computed::strip(&self.target.served.kind, tree);
+        let new = warning.filter(|warning| !self.warnings.contains(warning));
+        self.warnings.extend(new);
     }
 
     /// Runs the server's and the kind's rules on a new object.
@@ -465,6 +473,11 @@ pub(crate) fn index(tree: &Value, served: &Served) -> Index {
             .iter()
             .filter_map(|owner| owner.get("uid")?.as_str().map(Into::into))
             .collect(),
+        links: served
+            .kind
+            .linker
+            .map(|links| links(tree).into_iter().collect())
+            .unwrap_or_default(),
     }
 }
 

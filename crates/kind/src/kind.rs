@@ -34,6 +34,9 @@ pub type NameRule = fn(&str) -> Vec<String>;
 /// Reads what a field selector compares: kind, path and object to text.
 pub type FieldReader = fn(kind: &str, path: &str, object: &Value) -> String;
 
+/// Names what an object is about; objects with an equal link belong together.
+pub type Linker = fn(object: &Value) -> Vec<String>;
+
 /// The description of a kind.
 #[derive(Clone)]
 pub struct Kind {
@@ -65,6 +68,10 @@ pub struct Kind {
     pub selectable: Vec<FieldPath>,
     /// Fields kept as bytes, never built as a tree, atomic for patch and apply.
     pub opaque: Vec<FieldPath>,
+    /// Fields at the root that are never stored: the store computes them whenever it is read.
+    pub computed: Vec<String>,
+    /// What an object is linked by, for the kinds that are computed from others.
+    pub linker: Option<Linker>,
     /// The greatest request body, in bytes.
     pub size_limit: usize,
     /// `metadata.generation` is kept: 1 on create, more on every change outside status.
@@ -105,6 +112,8 @@ impl Kind {
             columns: Vec::new(),
             selectable: Vec::new(),
             opaque: Vec::new(),
+            computed: Vec::new(),
+            linker: None,
             size_limit: SIZE_LIMIT,
             generation: true,
             builtin: false,
@@ -171,6 +180,16 @@ impl Kind {
     /// Keeps this field as bytes.
     pub fn opaque(mut self, path: &str) -> Self {
         self.opaque.push(FieldPath::parse(path));
+        self
+    }
+    /// Leaves this field at the root to the store. What clients send of it is not even read.
+    pub fn computed(mut self, field: &str) -> Self {
+        self.computed.push(field.into());
+        self.opaque(&format!(".{field}"))
+    }
+    /// Says what links an object.
+    pub fn linked_by(mut self, linker: Linker) -> Self {
+        self.linker = Some(linker);
         self
     }
     /// Sets the greatest request body.

@@ -148,6 +148,20 @@ impl Body {
         Some(())
     }
 
+    /// Adds a field of this object, with the comma before it, to the text of another one, and its
+    /// opaque fields to that one's. Says whether there is such a field.
+    pub fn quote(&self, name: &str, out: &mut BytesMut, blobs: &mut Vec<(usize, Digest)>) -> bool {
+        let Some(field) = scan::field(&self.text, 0, name) else {
+            return false;
+        };
+        out.put_u8(b',');
+        let start = out.len();
+        let inside = self.blobs.iter().filter(|(at, _)| field.whole.contains(at));
+        blobs.extend(inside.map(|(at, digest)| (at - field.whole.start + start, *digest)));
+        out.put_slice(&self.text[field.whole]);
+        true
+    }
+
     fn pieces(
         &self,
         mut from: usize,

@@ -8,7 +8,7 @@ use muster_kind::selector::{FieldSelector, LabelSelector};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Labels, selectable fields and owners of a state.
+/// Labels, selectable fields, owners and links of a state.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Facts {
     #[serde(rename = "l", default, skip_serializing_if = "BTreeMap::is_empty")]
@@ -17,6 +17,8 @@ pub(crate) struct Facts {
     pub(crate) fields: BTreeMap<String, String>,
     #[serde(rename = "o", default, skip_serializing_if = "BTreeSet::is_empty")]
     pub(crate) owners: BTreeSet<String>,
+    #[serde(rename = "k", default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub(crate) links: BTreeSet<String>,
 }
 
 impl Facts {
@@ -26,6 +28,7 @@ impl Facts {
             labels: index.labels,
             fields: index.fields,
             owners: index.owners.into_iter().collect(),
+            links: index.links,
         }
     }
 
@@ -62,6 +65,17 @@ impl Facts {
                 other => self.fields.get(other).map(String::as_str),
             })
     }
+}
+
+/// The name under which links stand among the fields. No selector can name it.
+pub(crate) const LINK: &str = ".link";
+
+/// The fields and links of `new` that `old` lacks: swap the two for what has to go.
+pub(crate) fn added_fields<'a>(old: &'a Facts, new: &'a Facts) -> Vec<(&'a str, &'a str)> {
+    let links = new.links.difference(&old.links);
+    let mut entries = added(&old.fields, &new.fields);
+    entries.extend(links.map(|link| (LINK, link.as_str())));
+    entries
 }
 
 /// The entries of `new` that `old` lacks: swap the two for what has to go.

@@ -1,6 +1,6 @@
 //! Storage of objects, their history and their blobs: [`muster_apiserver::store::Store`] on SQLite
-//! and on PostgreSQL. The crate knows bytes, revisions and index entries, and no kind; what an
-//! object means is the caller's business. Start reading at [`SqliteStore`].
+//! and on PostgreSQL. The crate knows bytes, revisions and index entries; what an object means
+//! is the caller's business, but for one kind that is computed from others (`computed`). Start reading at [`SqliteStore`].
 //!
 //! SQLite: one process owns a data directory. It writes through one task that commits what is
 //! queued together, and reads through a few connections of their own, so readers never wait for
@@ -13,6 +13,7 @@
 
 mod body;
 mod clock;
+mod computed;
 mod facts;
 mod fault;
 mod hints;

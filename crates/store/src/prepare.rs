@@ -4,6 +4,8 @@
 
 use crate::body::{BodyRow, compress};
 use crate::clock::signed;
+use crate::computed::REPORTS;
+use crate::computed::findings::Findings;
 use crate::facts::Facts;
 use bytes::Bytes;
 use muster_apiserver::store::{Change, Expect, Key, Resource, StoreError, Write};
@@ -26,13 +28,16 @@ pub(crate) struct Prepared {
     /// Blobs given with the write: compressed bytes and plain size, or nothing where the store
     /// had them when it was asked.
     pub(crate) blobs: BTreeMap<Digest, Option<(Bytes, usize)>>,
+    /// What a report of findings found, if this is one.
+    pub(crate) findings: Option<Findings>,
 }
 
 /// What became of a write.
 #[derive(Debug)]
 pub(crate) enum Outcome {
-    /// It happened, at this revision.
-    Done(u64),
+    /// It happened, at this revision; and the workloads' reports that it changed had this one as
+    /// their last.
+    Done(u64, Option<u64>),
     /// It was refused.
     Refused(StoreError),
     /// It refers to a blob the store does not have.
@@ -59,8 +64,24 @@ pub(crate) fn missing_blob() -> StoreError {
     }
 }
 
-/// Prepares a write; the blobs that are known are not compressed again.
-pub(crate) async fn prepare(write: Write, known: BTreeSet<Digest>) -> Result<Prepared, StoreError> {
+/// The blob with the findings that a write would need to have read for it.
+pub(crate) fn findings_elsewhere(write: &Write) -> Option<Digest> {
+    match &write.change {
+        Change::Put { body, blobs, .. } if &*write.resource == REPORTS => {
+            let (_, digest) = body.blobs.first()?;
+            (!blobs.contains_key(digest)).then_some(*digest)
+        }
+        _ => None,
+    }
+}
+
+/// Prepares a write; the blobs that are known are not compressed again. `results` are the bytes
+/// of [`findings_elsewhere`].
+pub(crate) async fn prepare(
+    write: Write,
+    known: BTreeSet<Digest>,
+    results: Option<Bytes>,
+) -> Result<Prepared, StoreError> {
     let work = match &write.change {
         Change::Delete { body } => body.text.len(),
         Change::Put { body, blobs, .. } => {
@@ -68,10 +89,36 @@ pub(crate) async fn prepare(write: Write, known: BTreeSet<Digest>) -> Result<Pre
             body.text.len() + new.map(|(_, bytes)| bytes.len()).sum::<usize>()
         }
     };
-    blocking(work, move || pack(write, &known)).await
+    let work = work + results.as_ref().map_or(0, Bytes::len);
+    blocking(work, move || pack(write, &known, results)).await
 }
 
-fn pack(write: Write, known: &BTreeSet<Digest>) -> Result<Prepared, StoreError> {
+/// The findings of a report; one whose results are not what they should be has none.
+fn findings(write: &Write, results: Option<Bytes>) -> Option<Findings> {
+    let Change::Put { body, blobs, .. } = &write.change else {
+        return None;
+    };
+    if &*write.resource != REPORTS {
+        return None;
+    }
+    let given = body.blobs.first().and_then(|(_, digest)| blobs.get(digest));
+    let Some(results) = given.or(results.as_ref()) else {
+        return Some(Findings::default());
+    };
+    let read = Findings::read(results);
+    Some(read.unwrap_or_else(|error| {
+        let Key { namespace, name } = &write.key;
+        tracing::warn!(namespace, name, %error, "the findings of a report cannot be counted");
+        Findings::default()
+    }))
+}
+
+fn pack(
+    write: Write,
+    known: &BTreeSet<Digest>,
+    results: Option<Bytes>,
+) -> Result<Prepared, StoreError> {
+    let findings = findings(&write, results);
     let Write {
         resource,
         key,
@@ -104,6 +151,7 @@ fn pack(write: Write, known: &BTreeSet<Digest>) -> Result<Prepared, StoreError> 
         row,
         next,
         blobs,
+        findings,
     })
 }
 

@@ -22,12 +22,20 @@ pub(super) async fn blob(
     digest: &Digest,
 ) -> Result<Option<Bytes>, StoreError> {
     let mut lease = connections.lease().await?;
+    let found = read(lease.connection(), digest).await?;
+    lease.done();
+    Ok(found)
+}
+
+pub(super) async fn read(
+    connection: &mut PgConnection,
+    digest: &Digest,
+) -> Result<Option<Bytes>, StoreError> {
     let packed: Option<Vec<u8>> = sqlx::query_scalar(BLOB)
         .bind(&digest.0[..])
-        .fetch_optional(lease.connection())
+        .fetch_optional(connection)
         .await
         .map_err(during("reading a blob"))?;
-    lease.done();
     match packed {
         None => Ok(None),
         Some(packed) => {

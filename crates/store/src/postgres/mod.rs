@@ -5,6 +5,7 @@
 mod blobs;
 mod body;
 mod compact;
+mod computed;
 mod connections;
 mod events;
 mod fault;
@@ -29,9 +30,9 @@ use bytes::Bytes;
 use connections::Connections;
 use fault::during;
 use muster_apiserver::store::{
-    Event, Key, ListQuery, Page, Resource, Store, StoreError, Stored, Write,
+    Detail, Event, Key, ListQuery, Page, Resource, Store, StoreError, Stored, Write,
 };
-use muster_kind::Digest;
+use muster_kind::{Body, Digest};
 use sqlx::PgConnection;
 use std::sync::Arc;
 use std::time::Duration;
@@ -153,6 +154,16 @@ impl Store for PostgresStore {
     ) -> Result<Vec<Event>, StoreError> {
         let work = events::events(&self.connections, resource, after, limit);
         self.bounded("reading the log", work).await
+    }
+
+    async fn compute(
+        &self,
+        resource: &Resource,
+        bodies: Vec<Body>,
+        detail: Detail,
+    ) -> Result<Vec<Body>, StoreError> {
+        let work = computed::compute(&self.connections, resource, bodies, detail);
+        self.bounded("computing a report", work).await
     }
 
     async fn revision(&self, resource: &Resource) -> Result<u64, StoreError> {

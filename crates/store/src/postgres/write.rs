@@ -5,12 +5,13 @@
 
 use super::fault::{during, is_collision};
 use super::text::{indexed, possible};
-use super::{PostgresStore, blobs};
+use super::{PostgresStore, blobs, computed};
 use crate::clock::signed;
-use crate::facts::{Facts, added};
+use crate::computed::{WORKLOADS, is_source};
+use crate::facts::{Facts, added, added_fields};
 use crate::fault::damaged;
-use crate::prepare::{Outcome, Prepared, missing_blob, prepare, refusal};
-use muster_apiserver::store::{Expect, Key, StoreError, Write};
+use crate::prepare::{Outcome, Prepared, findings_elsewhere, missing_blob, prepare, refusal};
+use muster_apiserver::store::{Expect, Key, Resource, StoreError, Write};
 use sqlx::PgConnection;
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -38,10 +39,14 @@ pub(super) async fn write(store: &PostgresStore, write: Write) -> Result<u64, St
     let outcome = make(lease.connection(), write).await?;
     lease.done();
     match outcome {
-        Outcome::Done(revision) => {
-            store.hints.raise(&resource, revision);
-            // Nobody may be listening.
-            let _ = store.written.send((resource, revision));
+        Outcome::Done(revision, touched) => {
+            let touched = touched.map(|last| (Resource::from(WORKLOADS), last));
+            for (resource, revision) in [Some((resource, revision)), touched].into_iter().flatten()
+            {
+                store.hints.raise(&resource, revision);
+                // Nobody may be listening.
+                let _ = store.written.send((resource, revision));
+            }
             Ok(revision)
         }
         Outcome::Refused(refusal) => Err(refusal),
@@ -55,11 +60,19 @@ async fn make(connection: &mut PgConnection, write: Write) -> Result<Outcome, St
         Err(refusal) => return Ok(Outcome::Refused(refusal)),
     };
     let mut known = blobs::known(connection, &write.change).await?;
+    let results = match findings_elsewhere(&write) {
+        Some(digest) => blobs::read(connection, &digest).await?,
+        None => None,
+    };
     for attempt in 1.. {
         let last = attempt == ATTEMPTS;
-        let prepared = prepare(write.clone(), std::mem::take(&mut known)).await?;
+        let prepared = prepare(write.clone(), std::mem::take(&mut known), results.clone()).await?;
         blobs::store(connection, &prepared).await?;
-        match call(connection, &prepared, &old).await {
+        let called = match is_source(&write.resource) {
+            true => computed::call(connection, &prepared, &old).await,
+            false => call(connection, &prepared, &old).await,
+        };
+        match called {
             // Swept since it was seen: now its bytes are sent.
             Ok(Outcome::BlobMissing) if !last && !prepared.blobs.is_empty() => {}
             Err(error) if !last && is_collision(&error) => {
@@ -110,7 +123,7 @@ SELECT outcome, revision
 FROM write_1($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11,
     $12, $13, $14, $15, $16, $17, $18, $19, $20, $21)";
 
-async fn call(
+pub(super) async fn call(
     connection: &mut PgConnection,
     write: &Prepared,
     old: &Facts,
@@ -142,8 +155,8 @@ async fn call(
     for entries in [
         added(&new.labels, &old.labels),
         added(&old.labels, &new.labels),
-        added(&new.fields, &old.fields),
-        added(&old.fields, &new.fields),
+        added_fields(new, old),
+        added_fields(old, new),
     ] {
         let (keys, values) = columns(entries);
         query = query.bind(keys).bind(values);
@@ -155,7 +168,7 @@ async fn call(
     let (outcome, revision): (String, Option<i64>) = query.fetch_one(connection).await?;
     let strange = || sqlx::Error::Protocol(format!("a write had the outcome {outcome}"));
     match (outcome.as_str(), revision) {
-        ("done", Some(revision)) => Ok(Outcome::Done(revision as u64)),
+        ("done", Some(revision)) => Ok(Outcome::Done(revision as u64, None)),
         ("blob missing", _) => Ok(Outcome::BlobMissing),
         ("refused", found) => refusal(write.expect, found)
             .map(Outcome::Refused)

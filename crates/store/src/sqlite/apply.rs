@@ -1,8 +1,10 @@
 //! One write inside a transaction. Everything that can refuse it is read first; only then rows
 //! change, by one script. A refused write leaves nothing behind.
 
-use super::BEGINNING;
 use super::script::Script;
+use super::{BEGINNING, computed};
+use crate::computed::is_source;
+use crate::facts::Facts;
 use crate::prepare::{Outcome, Prepared, refusal};
 use sqlx::SqliteConnection;
 
@@ -68,9 +70,15 @@ pub(super) async fn apply(
     let mut script = Script::default();
     script.blobs(write, identifiers)?;
     script.state(write, &current, revision, identifiers)?;
-    script.facts(write, &current)?;
-    script.run(connection).await?;
-    Ok(Outcome::Done(revision as u64))
+    let old = Facts::read(current.facts.as_deref())
+        .map_err(|error| sqlx::Error::Decode(Box::new(error)))?;
+    script.facts(write, current.resource, &old)?;
+    script.run(&mut *connection).await?;
+    let touched = match is_source(&write.resource) {
+        true => computed::settle(connection, write, &old, current.resource, identifiers).await?,
+        false => None,
+    };
+    Ok(Outcome::Done(revision as u64, touched))
 }
 
 async fn current(

@@ -6,7 +6,7 @@ use super::SqliteStore;
 use super::body::expand;
 use super::fault::during;
 use super::writer::Job;
-use crate::prepare::{Outcome, Prepared, blocking, missing_blob, prepare};
+use crate::prepare::{Outcome, Prepared, blocking, findings_elsewhere, missing_blob, prepare};
 use bytes::Bytes;
 use muster_apiserver::store::{Change, StoreError, Write};
 use muster_kind::Digest;
@@ -41,16 +41,20 @@ pub(super) async fn blob(
 /// Prepares a write, queues it and waits until it is durable.
 pub(super) async fn write(store: &SqliteStore, write: Write) -> Result<u64, StoreError> {
     let known = known(&store.readers, &write).await?;
-    let first = prepare(write.clone(), known).await?;
+    let results = match findings_elsewhere(&write) {
+        Some(digest) => blob(&store.readers, &digest).await?,
+        None => None,
+    };
+    let first = prepare(write.clone(), known, results.clone()).await?;
     let outcome = match submit(store, first).await? {
         Outcome::BlobMissing => {
-            let again = prepare(write, BTreeSet::new()).await?;
+            let again = prepare(write, BTreeSet::new(), results).await?;
             submit(store, again).await?
         }
         outcome => outcome,
     };
     match outcome {
-        Outcome::Done(revision) => Ok(revision),
+        Outcome::Done(revision, _) => Ok(revision),
         Outcome::Refused(refusal) => Err(refusal),
         Outcome::BlobMissing => Err(missing_blob()),
     }

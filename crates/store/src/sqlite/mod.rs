@@ -5,6 +5,7 @@ mod apply;
 mod blobs;
 mod body;
 mod compact;
+mod computed;
 mod events;
 mod fault;
 mod frame;
@@ -22,9 +23,9 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use fault::during;
 use muster_apiserver::store::{
-    Event, Key, ListQuery, Page, Resource, Store, StoreError, Stored, Write,
+    Detail, Event, Key, ListQuery, Page, Resource, Store, StoreError, Stored, Write,
 };
-use muster_kind::Digest;
+use muster_kind::{Body, Digest};
 use sqlx::sqlite::SqlitePool;
 use sqlx::{SqliteConnection, SqliteExecutor};
 use std::sync::{Mutex, PoisonError};
@@ -112,6 +113,15 @@ impl Store for SqliteStore {
         limit: usize,
     ) -> Result<Vec<Event>, StoreError> {
         events::events(&self.readers, resource, after, limit).await
+    }
+
+    async fn compute(
+        &self,
+        resource: &Resource,
+        bodies: Vec<Body>,
+        detail: Detail,
+    ) -> Result<Vec<Body>, StoreError> {
+        computed::compute(&self.readers, resource, bodies, detail).await
     }
 
     async fn revision(&self, resource: &Resource) -> Result<u64, StoreError> {

@@ -4,7 +4,10 @@
 use sqlx::{Connection, SqliteConnection};
 
 /// The scripts, in order; the version of a database is how many it has seen.
-const MIGRATIONS: &[&str] = &[include_str!("migrations/0001.sql")];
+const MIGRATIONS: &[&str] = &[
+    include_str!("migrations/0001.sql"),
+    include_str!("migrations/0002.sql"),
+];
 
 /// The version this build reads and writes.
 pub(super) const KNOWN: i64 = MIGRATIONS.len() as i64;

@@ -3,7 +3,7 @@
 
 use super::apply::{Current, Identifiers};
 use super::{event_number, now};
-use crate::facts::{Facts, added};
+use crate::facts::{Facts, added, added_fields};
 use crate::prepare::Prepared;
 use muster_apiserver::store::{EventType, Key};
 use sqlx::sqlite::SqliteArguments;
@@ -203,19 +203,21 @@ impl Script {
     }
 
     /// Changes in the side tables only what differs; most updates change nothing there.
-    pub(super) fn facts(&mut self, write: &Prepared, current: &Current) -> Result<(), sqlx::Error> {
+    pub(super) fn facts(
+        &mut self,
+        write: &Prepared,
+        resource: i64,
+        old: &Facts,
+    ) -> Result<(), sqlx::Error> {
         use Value::{Number, Text};
-        let old = Facts::read(current.facts.as_deref())
-            .map_err(|error| sqlx::Error::Decode(Box::new(error)))?;
         let none = Facts::default();
         let new = write.next.as_ref().map_or(&none, |(_, facts)| facts);
         let Key { namespace, name } = &write.key;
-        let resource = current.resource;
         for (statement, entries) in [
             (NO_LABEL, added(&new.labels, &old.labels)),
             (LABEL, added(&old.labels, &new.labels)),
-            (NO_FIELD, added(&new.fields, &old.fields)),
-            (FIELD, added(&old.fields, &new.fields)),
+            (NO_FIELD, added_fields(new, old)),
+            (FIELD, added_fields(old, new)),
         ] {
             for (key, value) in entries {
                 let row = [

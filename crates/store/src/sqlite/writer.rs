@@ -7,6 +7,7 @@ use super::apply::{Identifiers, apply};
 use super::compact::{self, Step};
 use super::fault::{damaged, during};
 use super::{Hints, open};
+use crate::computed::WORKLOADS;
 use crate::prepare::{Outcome, Prepared};
 use muster_apiserver::store::{Resource, StoreError};
 use sqlx::sqlite::SqliteConnectOptions;
@@ -174,10 +175,12 @@ impl Writer {
     }
 
     fn tell(&self, writes: &[&Prepared], outcomes: &[Outcome]) {
+        let workloads = Resource::from(WORKLOADS);
         let mut newest: BTreeMap<&Resource, u64> = BTreeMap::new();
         for (write, outcome) in writes.iter().zip(outcomes) {
-            if let Outcome::Done(revision) = outcome {
+            if let Outcome::Done(revision, touched) = outcome {
                 newest.insert(&write.resource, *revision);
+                newest.extend(touched.map(|revision| (&workloads, revision)));
             }
         }
         for (resource, revision) in newest {

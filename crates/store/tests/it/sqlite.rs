@@ -66,6 +66,11 @@ suite! {
         an_update_may_refer_to_a_stored_blob_without_its_bytes
         a_write_that_refers_to_unknown_bytes_is_refused
         a_blob_lives_while_object_or_log_refer_to_it;
+    computed:
+        a_report_follows_its_images_and_their_findings
+        a_change_of_an_image_is_one_of_every_report_it_is_in
+        findings_written_at_once_are_all_counted
+        findings_of_another_shape_count_nothing;
     forgetting:
         a_compacted_revision_is_refused_and_later_ones_are_not
         what_is_young_is_kept_whatever_its_number
@@ -347,8 +352,8 @@ async fn a_database_of_a_newer_version_is_refused_and_left_alone() {
         matches!(
             refused,
             OpenError::Newer {
-                found: 2,
-                known: 1,
+                found: 3,
+                known: 2,
                 ..
             }
         ),

@@ -3,6 +3,7 @@
 //! worth checking, and the ones that only a store with a log of its own can get wrong.
 
 pub(crate) mod blobs;
+pub(crate) mod computed;
 pub(crate) mod forgetting;
 pub(crate) mod lists;
 pub(crate) mod log;

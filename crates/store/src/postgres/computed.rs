@@ -1,0 +1,223 @@
+//! The workloads' reports on PostgreSQL. A write to an Image or a VulnerabilityReport becomes a
+//! transaction of several statements: the write itself, which locks the clock of its resource, so
+//! that of two reports of one image the second sees what the first found; then the counts; then
+//! the revisions and events of the reports that depend on it. Clocks are taken in that order only.
+
+use super::connections::Connections;
+use super::fault::during;
+use super::text::indexed;
+use super::{body, write};
+use crate::computed::findings::{Counts, Findings};
+use crate::computed::report::{Container, Known, complete, containers};
+use crate::computed::{IMAGES, REPORTS, WORKLOADS};
+use crate::facts::{Facts, LINK};
+use crate::prepare::{Outcome, Prepared};
+use futures::TryStreamExt;
+use muster_apiserver::store::{Detail, Key, Resource, StoreError};
+use muster_kind::Body;
+use sqlx::postgres::PgRow;
+use sqlx::{Connection, PgConnection, Row};
+use std::collections::{BTreeSet, HashMap};
+
+const ATTEMPT: &str = "computing a report";
+
+const TOUCH: &str = "SELECT touch_1($1, $2)";
+
+/// Makes a write to an Image or a VulnerabilityReport with all that depends on it.
+pub(super) async fn call(
+    connection: &mut PgConnection,
+    prepared: &Prepared,
+    old: &Facts,
+) -> Result<Outcome, sqlx::Error> {
+    let mut transaction = connection.begin().await?;
+    let revision = match write::call(&mut transaction, prepared, old).await? {
+        Outcome::Done(revision, _) => revision,
+        refused => {
+            transaction.rollback().await?;
+            return Ok(refused);
+        }
+    };
+    let mut links: BTreeSet<String> = old.links.iter().map(|link| indexed(link)).collect();
+    if let Some((_, facts)) = &prepared.next {
+        links.extend(facts.links.iter().map(|link| indexed(link)));
+    }
+    if &*prepared.resource == REPORTS {
+        record(&mut transaction, prepared).await?;
+        for link in &links {
+            count(&mut transaction, link).await?;
+        }
+    }
+    let links: Vec<String> = links.into_iter().collect();
+    let touched: Option<i64> = sqlx::query_scalar(TOUCH)
+        .bind(WORKLOADS)
+        .bind(&links)
+        .fetch_one(&mut *transaction)
+        .await?;
+    transaction.commit().await?;
+    Ok(Outcome::Done(revision, touched.map(|last| last as u64)))
+}
+
+const FINDINGS: &str = "
+INSERT INTO finding (namespace, name, entries)
+VALUES ($1, $2, $3)
+ON CONFLICT (namespace, name) DO UPDATE SET entries = excluded.entries";
+
+const NO_FINDINGS: &str = "
+DELETE FROM finding
+WHERE namespace = $1 AND name = $2";
+
+async fn record(connection: &mut PgConnection, write: &Prepared) -> Result<(), sqlx::Error> {
+    let Key { namespace, name } = &write.key;
+    let query = match &write.findings {
+        Some(findings) => sqlx::query(FINDINGS)
+            .bind(namespace)
+            .bind(name)
+            .bind(findings.pack()),
+        None => sqlx::query(NO_FINDINGS).bind(namespace).bind(name),
+    };
+    query.execute(connection).await.map(drop)
+}
+
+const ANSWERING: &str = "
+SELECT s.entries
+FROM clock c
+JOIN field f ON f.resource = c.id
+JOIN finding s ON s.namespace = f.namespace AND s.name = f.name
+WHERE c.resource = $1 AND f.key = $2 AND f.value = $3";
+
+const TALLY: &str = "
+INSERT INTO tally (link, critical, high, medium, low, unknown, suppressed)
+VALUES ($1, $2, $3, $4, $5, $6, $7)
+ON CONFLICT (link) DO UPDATE SET
+    critical = excluded.critical, high = excluded.high, medium = excluded.medium,
+    low = excluded.low, unknown = excluded.unknown, suppressed = excluded.suppressed";
+
+const NO_TALLY: &str = "
+DELETE FROM tally
+WHERE link = $1";
+
+/// Counts what the reports that answer to a link have found together.
+async fn count(connection: &mut PgConnection, link: &str) -> Result<(), sqlx::Error> {
+    let sets: Vec<Vec<u8>> = sqlx::query_scalar(ANSWERING)
+        .bind(REPORTS)
+        .bind(LINK)
+        .bind(link)
+        .fetch_all(&mut *connection)
+        .await?;
+    if sets.is_empty() {
+        let gone = sqlx::query(NO_TALLY).bind(link).execute(connection).await;
+        return gone.map(drop);
+    }
+    let mut findings = Findings::default();
+    for set in &sets {
+        let added = findings.add(set);
+        added.map_err(|error| sqlx::Error::Decode(Box::new(error)))?;
+    }
+    let mut query = sqlx::query(TALLY).bind(link);
+    for count in findings.counts().0 {
+        query = query.bind(count);
+    }
+    query.execute(connection).await.map(drop)
+}
+
+/// Completes stored reports, with lookups that do not depend on how many there are.
+pub(super) async fn compute(
+    connections: &Connections,
+    resource: &Resource,
+    bodies: Vec<Body>,
+    detail: Detail,
+) -> Result<Vec<Body>, StoreError> {
+    if &**resource != WORKLOADS {
+        return Ok(bodies);
+    }
+    let asked: Vec<Vec<Container>> = bodies.iter().map(containers).collect();
+    let links = asked.iter().flatten().filter_map(|one| one.link.as_deref());
+    // By what the tables call them.
+    let links: HashMap<String, &str> = links.map(|link| (indexed(link), link)).collect();
+    let mut lease = connections.lease().await?;
+    let known = known(lease.connection(), &links, detail).await?;
+    lease.done();
+    let both = bodies.iter().zip(&asked);
+    Ok(both
+        .map(|(body, containers)| complete(body, containers, &known, detail))
+        .collect())
+}
+
+const SNAPSHOT: &str = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY";
+
+const COUNTS: &str = "
+SELECT link, critical, high, medium, low, unknown, suppressed
+FROM tally
+WHERE link = ANY ($1)";
+
+const FOUND_IMAGES: &str = "
+SELECT f.value, f.namespace, f.name
+FROM field f
+WHERE f.resource = (SELECT id FROM clock WHERE resource = $1)
+AND f.key = $2 AND f.value = ANY ($3)";
+
+const FOUND_REPORTS: &str = "
+SELECT f.value, f.namespace, f.name, b.revision_at, b.form, b.blobs, b.text
+FROM field f
+JOIN object o ON o.resource = f.resource AND o.namespace = f.namespace AND o.name = f.name
+JOIN body b ON b.id = o.body
+WHERE f.resource = (SELECT id FROM clock WHERE resource = $1)
+AND f.key = $2 AND f.value = ANY ($3)
+ORDER BY f.value, f.namespace, f.name";
+
+/// Looks up, all in one snapshot, what is known under some links.
+async fn known(
+    connection: &mut PgConnection,
+    links: &HashMap<String, &str>,
+    detail: Detail,
+) -> Result<Known, StoreError> {
+    let failed = during(ATTEMPT);
+    let mut known = Known::default();
+    let original = |link: String| links.get(&link).map_or(link, |link| (*link).to_owned());
+    let values: Vec<&String> = links.keys().collect();
+    let mut transaction = connection.begin_with(SNAPSHOT).await.map_err(&failed)?;
+    let counts: Vec<(String, i64, i64, i64, i64, i64, i64)> = sqlx::query_as(COUNTS)
+        .bind(&values)
+        .fetch_all(&mut *transaction)
+        .await
+        .map_err(&failed)?;
+    for (link, critical, high, medium, low, unknown, suppressed) in counts {
+        let counts = Counts([critical, high, medium, low, unknown, suppressed]);
+        known.counts.insert(original(link), counts);
+    }
+    if detail == Detail::Full {
+        let find = |statement: &'static str, resource: &'static str| {
+            sqlx::query(statement)
+                .bind(resource)
+                .bind(LINK)
+                .bind(&values)
+        };
+        {
+            let mut rows = find(FOUND_IMAGES, IMAGES).fetch(&mut *transaction);
+            while let Some(row) = rows.try_next().await.map_err(&failed)? {
+                let (link, key) = place(&row).map_err(&failed)?;
+                known.images.entry(original(link)).or_default().insert(key);
+            }
+        }
+        let mut rows = find(FOUND_REPORTS, REPORTS).fetch(&mut *transaction);
+        while let Some(row) = rows.try_next().await.map_err(&failed)? {
+            let (link, key) = place(&row).map_err(&failed)?;
+            let report = (key, body::read(&row, 3)?);
+            known
+                .reports
+                .entry(original(link))
+                .or_default()
+                .push(report);
+        }
+    }
+    transaction.commit().await.map_err(&failed)?;
+    Ok(known)
+}
+
+fn place(row: &PgRow) -> Result<(String, Key), sqlx::Error> {
+    let key = Key {
+        namespace: row.try_get(1)?,
+        name: row.try_get(2)?,
+    };
+    Ok((row.try_get(0)?, key))
+}

@@ -1,0 +1,236 @@
+//! The workloads' reports: computed from Images and VulnerabilityReports, and changed with them.
+
+use super::*;
+use muster_api::link;
+use muster_apiserver::store::{Detail, EventType};
+
+const WORKLOADS: &str = "workloadscanreports.storage.sbomscanner.kubewarden.io";
+const IMAGES: &str = "images.storage.sbomscanner.kubewarden.io";
+const REPORTS: &str = "vulnerabilityreports.storage.sbomscanner.kubewarden.io";
+
+/// A report of a workload in namespace `web` whose containers run these tags.
+fn workload(name: &str, tags: &[&str]) -> Thing {
+    let mut thing = Thing::new("web", name).of(WORKLOADS);
+    let containers = tags.iter().map(|tag| {
+        json!({"name": tag, "imageRef": {
+            "registry": "hub", "namespace": "art", "repository": "app", "tag": tag,
+        }})
+    });
+    thing.tree["spec"] = json!({"containers": containers.collect::<Vec<_>>()});
+    thing.index.links = link::asked(&thing.tree).into_iter().collect();
+    thing
+}
+
+/// One platform of a tag, in namespace `art`.
+fn image(tag: &str, platform: &str) -> Thing {
+    about(tag, platform).of(IMAGES)
+}
+
+fn about(tag: &str, platform: &str) -> Thing {
+    let mut thing = Thing::new("art", &format!("{tag}-{platform}"));
+    thing.tree["imageMetadata"] = json!({
+        "registry": "hub", "repository": "app", "tag": tag,
+        "digest": format!("sha256:{tag}{platform}"),
+    });
+    thing.index.links = link::answered(&thing.tree).into_iter().collect();
+    thing
+}
+
+/// What was found in it: identifiers, all of high severity.
+fn findings(tag: &str, platform: &str, found: &[&str]) -> Thing {
+    let list: Vec<Value> = found
+        .iter()
+        .map(|cve| {
+            json!({"cve": cve, "packageName": "p", "installedVersion": "1", "severity": "HIGH"})
+        })
+        .collect();
+    let results = json!([{"target": "t", "vulnerabilities": list}]).to_string();
+    about(tag, platform).of(REPORTS).blob(&results.into())
+}
+
+/// The report as it is read now.
+async fn read(store: &Shared, name: &str) -> Value {
+    let stored = store.get(&resource(WORKLOADS), &key("web", name)).await;
+    let stored = stored.unwrap().unwrap();
+    let bodies = vec![stored.body];
+    let computed = store
+        .compute(&resource(WORKLOADS), bodies.clone(), Detail::Full)
+        .await
+        .unwrap();
+    let brief = store
+        .compute(&resource(WORKLOADS), bodies, Detail::Brief)
+        .await
+        .unwrap();
+    let tree = computed[0].tree(stored.revision);
+    assert_eq!(brief[0].tree(0)["summary"], tree["summary"]);
+    tree
+}
+
+fn statuses(report: &Value) -> Vec<&str> {
+    let statuses = report["status"]["containerStatuses"].as_array().unwrap();
+    let status = statuses
+        .iter()
+        .map(|one| one["scanStatus"].as_str().unwrap());
+    status.collect()
+}
+
+pub(crate) async fn a_report_follows_its_images_and_their_findings(store: Shared) {
+    let report = workload("deployment-web", &["1", "2"]);
+    report.create(&store).await;
+    let found = read(&store, "deployment-web").await;
+    assert_eq!(statuses(&found), ["WaitingForScan", "WaitingForScan"]);
+    assert_eq!(found["summary"]["high"], 0);
+
+    let images = [image("1", "amd"), image("1", "arm")];
+    for image in &images {
+        image.create(&store).await;
+    }
+    let found = read(&store, "deployment-web").await;
+    assert_eq!(statuses(&found), ["ScanInProgress", "WaitingForScan"]);
+
+    let amd = findings("1", "amd", &["CVE-1", "CVE-2"]);
+    let first = amd.create(&store).await;
+    let found = read(&store, "deployment-web").await;
+    assert_eq!(statuses(&found)[0], "ScanInProgress");
+    assert_eq!(found["summary"]["high"], 2);
+
+    // What two platforms share is counted once.
+    let arm = findings("1", "arm", &["CVE-2", "CVE-3"]);
+    let second = arm.create(&store).await;
+    let found = read(&store, "deployment-web").await;
+    assert_eq!(statuses(&found), ["ScanComplete", "WaitingForScan"]);
+    assert_eq!(found["summary"]["high"], 3);
+    let quoted = found["containers"][0]["vulnerabilityReports"]
+        .as_array()
+        .unwrap();
+    assert_eq!(quoted.len(), 2);
+    assert_eq!(quoted[0]["imageMetadata"]["digest"], "sha256:1amd");
+
+    // Findings that were not sent again are still counted; other ones replace them.
+    let mut kept = amd.clone().label("a", "b");
+    kept.blobs.clear();
+    let first = kept.update(&store, first).await;
+    assert_eq!(read(&store, "deployment-web").await["summary"]["high"], 3);
+    let fewer = findings("1", "arm", &["CVE-2"]);
+    let second = fewer.update(&store, second).await;
+    assert_eq!(read(&store, "deployment-web").await["summary"]["high"], 2);
+
+    // A report that is about another image now counts there, and no longer here.
+    let mut moved = findings("2", "amd", &["CVE-9"]);
+    moved.key = kept.key.clone();
+    let first = moved.update(&store, first).await;
+    let found = read(&store, "deployment-web").await;
+    assert_eq!(found["summary"]["high"], 2);
+    assert_eq!(statuses(&found), ["ScanInProgress", "WaitingForScan"]);
+
+    moved.delete(&store, first).await;
+    fewer.delete(&store, second).await;
+    let found = read(&store, "deployment-web").await;
+    assert_eq!(found["summary"]["high"], 0);
+    assert_eq!(found["containers"][0]["vulnerabilityReports"], json!([]));
+    for image in &images {
+        let revision = store.get(&image.resource, &image.key).await;
+        image
+            .delete(&store, revision.unwrap().unwrap().revision)
+            .await;
+    }
+    let found = read(&store, "deployment-web").await;
+    assert_eq!(statuses(&found), ["WaitingForScan", "WaitingForScan"]);
+}
+
+pub(crate) async fn a_change_of_an_image_is_one_of_every_report_it_is_in(store: Shared) {
+    let workloads = resource(WORKLOADS);
+    let mut hint = store.hint(&workloads);
+    workload("a", &["1", "1", "2"]).create(&store).await;
+    workload("b", &["2"]).create(&store).await;
+    let untouched = workload("c", &["3"]).create(&store).await;
+    let start = store.revision(&workloads).await.unwrap();
+
+    image("1", "amd").create(&store).await;
+    let shared = findings("2", "amd", &["CVE-1"]).create(&store).await;
+    findings("4", "amd", &["CVE-1"]).create(&store).await;
+    findings("2", "amd", &[]).update(&store, shared).await;
+
+    let events = store.events(&workloads, start, 100).await.unwrap();
+    let seen: Vec<_> = events
+        .iter()
+        .map(|event| (event.revision - start, event.event, event.key.name.as_str()))
+        .collect();
+    let modified = EventType::Modified;
+    assert_eq!(
+        seen,
+        [
+            (1, modified, "a"),
+            (2, modified, "a"),
+            (3, modified, "b"),
+            (4, modified, "a"),
+            (5, modified, "b")
+        ]
+    );
+    for event in &events {
+        assert_eq!(event.before.as_ref(), Some(&event.body));
+    }
+    assert_eq!(store.revision(&workloads).await.unwrap(), start + 5);
+    assert_eq!(*hint.borrow_and_update(), start + 5);
+    let found = store.get(&workloads, &key("web", "c")).await.unwrap();
+    assert_eq!(found.unwrap().revision, untouched);
+    let listed = ListQuery {
+        resource: workloads.clone(),
+        ..all()
+    };
+    let listed = store.list(listed).await.unwrap();
+    let revisions: Vec<u64> = listed.items.iter().map(|item| item.revision).collect();
+    assert_eq!(revisions, [start + 4, start + 5, untouched]);
+
+    // Whoever read the report before its image changed has read another report.
+    let stale = workload("b", &["2"]).write(Expect::Revision(start));
+    assert!(matches!(
+        store.write(stale).await,
+        Err(StoreError::Conflict)
+    ));
+    workload("b", &["5"]).update(&store, start + 5).await;
+    findings("2", "arm", &[]).create(&store).await;
+    let events = store.events(&workloads, start + 6, 100).await.unwrap();
+    assert_eq!(events.len(), 1);
+    assert_eq!(events[0].key.name, "a");
+}
+
+pub(crate) async fn findings_written_at_once_are_all_counted(store: Shared) {
+    workload("a", &["1"]).create(&store).await;
+    let start = store.revision(&resource(WORKLOADS)).await.unwrap();
+    let writers: Vec<_> = (0..16)
+        .map(|number| {
+            let store = store.clone();
+            tokio::spawn(async move {
+                let (platform, cve) = (format!("p{number}"), format!("CVE-{number}"));
+                image("1", &platform).create(&store).await;
+                findings("1", &platform, &[&cve, "CVE-0"])
+                    .create(&store)
+                    .await;
+            })
+        })
+        .collect();
+    for writer in writers {
+        writer.await.unwrap();
+    }
+    let found = read(&store, "a").await;
+    assert_eq!(found["summary"]["high"], 16);
+    assert_eq!(statuses(&found), ["ScanComplete"]);
+    let events = store
+        .events(&resource(WORKLOADS), start, 100)
+        .await
+        .unwrap();
+    let revisions: Vec<u64> = events.iter().map(|event| event.revision).collect();
+    assert_eq!(revisions, (start + 1..=start + 32).collect::<Vec<_>>());
+}
+
+pub(crate) async fn findings_of_another_shape_count_nothing(store: Shared) {
+    workload("a", &["1"]).create(&store).await;
+    let odd = about("1", "amd")
+        .of(REPORTS)
+        .blob(&Bytes::from_static(b"{\"no\":[]}"));
+    odd.create(&store).await;
+    let none = about("1", "arm").of(REPORTS);
+    none.create(&store).await;
+    assert_eq!(read(&store, "a").await["summary"]["unknown"], 0);
+}
