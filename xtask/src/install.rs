@@ -9,10 +9,19 @@ use std::process::{Command, Stdio};
 
 /// Debian packages and the command that works only where each is installed. Debian's Python comes
 /// without the means to make an environment; those are a package of their own.
-const PACKAGES: [(&str, &[&str]); 3] = [
+const PACKAGES: [(&str, &[&str]); 4] = [
     ("etcd-server", &["etcd", "--version"]),
     ("python3-venv", &["python3", "-c", "import ensurepip, venv"]),
     ("procps", &["pgrep", "--version"]),
+    // Debian keeps the server out of PATH; the tests start their own and need none that runs.
+    (
+        "postgresql",
+        &[
+            "sh",
+            "-c",
+            "command -v initdb || ls /usr/lib/postgresql/*/bin/initdb",
+        ],
+    ),
 ];
 
 /// The third family of clients, beside kubectl and kube-rs.

@@ -1,5 +1,5 @@
-//! Real servers and real clients for the tests: etcd, kube-apiserver, `kubectl` and Muster itself
-//! as processes on private ports, and an HTTPS client that sends a request exactly as written.
+//! Real servers and real clients for the tests: etcd, kube-apiserver, PostgreSQL, `kubectl` and
+//! Muster itself as processes on private ports, and an HTTPS client that sends a request exactly as written.
 //! Nothing here pretends: a test that cannot find its server fails and says how to get it.
 //! Start reading at [`kubernetes::Kubernetes`] and [`muster::Muster`].
 
@@ -12,6 +12,7 @@ pub mod kubectl;
 pub mod kubernetes;
 pub mod muster;
 pub mod port;
+pub mod postgres;
 pub mod process;
 pub mod wait;
 pub mod watch;

@@ -21,9 +21,42 @@ pub struct Process {
     log: PathBuf,
 }
 
+/// What the guardian does when we are gone: a signal, and, once the process has ended (or a few
+/// seconds later), the removal of a directory that no destructor of ours removes any more.
+pub(crate) struct Farewell<'a> {
+    pub(crate) signal: &'static str,
+    pub(crate) remove: Option<&'a Path>,
+}
+
+impl Farewell<'_> {
+    const KILL: Farewell<'static> = Farewell {
+        signal: "KILL",
+        remove: None,
+    };
+}
+
+const GUARDIAN: &str = r#"read -r _
+kill -s "$2" "$1" 2>/dev/null
+[ -n "$3" ] || exit 0
+for _ in 1 2 3 4 5 6 7 8 9 10; do
+    kill -0 "$1" 2>/dev/null || break
+    sleep 0.5
+done
+rm -rf -- "$3""#;
+
 impl Process {
     /// Starts `command` with its output appended to `log`.
     pub fn start(name: &str, command: &mut Command, log: &Path) -> Result<Process> {
+        Process::guarded(name, command, log, &Farewell::KILL)
+    }
+
+    /// As [`Process::start`], with another end should this process be gone.
+    pub(crate) fn guarded(
+        name: &str,
+        command: &mut Command,
+        log: &Path,
+        farewell: &Farewell<'_>,
+    ) -> Result<Process> {
         let output = open_log(log)?;
         let child = command
             .stdin(Stdio::null())
@@ -32,8 +65,10 @@ impl Process {
             .spawn()
             .with_context(|| format!("cannot start {name} ({:?})", command.get_program()))?;
         let guardian = Command::new("sh")
-            .args(["-c", "read -r _; kill -9 \"$1\" 2>/dev/null", "guardian"])
+            .args(["-c", GUARDIAN, "guardian"])
             .arg(child.id().to_string())
+            .arg(farewell.signal)
+            .args(farewell.remove)
             .stdin(Stdio::piped())
             .stdout(Stdio::null())
             .stderr(Stdio::null())

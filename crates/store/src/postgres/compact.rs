@@ -131,21 +131,18 @@ state AS (
     SELECT body FROM gone WHERE type = $4
 ),
 reference AS (
-    DELETE FROM body_blob r
-    USING state s
-    WHERE r.body = s.body
-    RETURNING r.sha256
+    DELETE FROM body_blob
+    WHERE body = ANY (ARRAY (SELECT body FROM state))
+    RETURNING sha256
 ),
 touched AS (
-    UPDATE blob b
+    UPDATE blob
     SET touched = now_1()
-    FROM (SELECT DISTINCT sha256 FROM reference) r
-    WHERE b.sha256 = r.sha256
+    WHERE sha256 = ANY (ARRAY (SELECT sha256 FROM reference))
 ),
 bodies AS (
-    DELETE FROM body b
-    USING state s
-    WHERE b.id = s.body
+    DELETE FROM body
+    WHERE id = ANY (ARRAY (SELECT body FROM state))
 )
 SELECT COUNT(*)
 FROM gone";

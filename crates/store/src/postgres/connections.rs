@@ -174,6 +174,8 @@ SELECT pg_is_in_recovery(),
     set_config('lock_timeout', $2, false),
     set_config('idle_in_transaction_session_timeout', $1, false),
     set_config('enable_seqscan', 'off', false),
+    set_config('enable_hashjoin', 'off', false),
+    set_config('enable_mergejoin', 'off', false),
     set_config('jit', 'off', false),
     set_config(
         'synchronous_commit',

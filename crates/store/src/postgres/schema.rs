@@ -43,8 +43,13 @@ impl Version {
     }
 }
 
+// Not to_regclass: inside a transaction it may remember that there was no such table.
 const HAS_SCHEMA: &str = "
-SELECT to_regclass('schema_version') IS NOT NULL";
+SELECT EXISTS (
+    SELECT 1
+    FROM pg_class
+    WHERE relname = 'schema_version' AND relnamespace = current_schema()::REGNAMESPACE
+)";
 
 const READ: &str = "
 SELECT version, minimum
@@ -72,7 +77,7 @@ SELECT pg_advisory_xact_lock(hashtextextended('muster migrates ' || current_sche
 
 const TABLE: &str = "
 CREATE TABLE IF NOT EXISTS schema_version (
-    only BOOLEAN PRIMARY KEY DEFAULT TRUE CHECK (only),
+    one BOOLEAN PRIMARY KEY DEFAULT TRUE CHECK (one),
     version BIGINT NOT NULL,
     minimum BIGINT NOT NULL
 )";
@@ -80,7 +85,7 @@ CREATE TABLE IF NOT EXISTS schema_version (
 const RAISE: &str = "
 INSERT INTO schema_version (version, minimum)
 VALUES ($1, $2)
-ON CONFLICT (only) DO UPDATE SET version = excluded.version, minimum = excluded.minimum";
+ON CONFLICT (one) DO UPDATE SET version = excluded.version, minimum = excluded.minimum";
 
 /// Brings a database to the version this build knows, if it is older; gives what it then is.
 pub(super) async fn migrate(connection: &mut PgConnection) -> Result<Version, sqlx::Error> {

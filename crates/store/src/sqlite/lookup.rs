@@ -92,12 +92,21 @@ pub(super) async fn owned(
     Ok(keys(rows))
 }
 
-// Every owner once, and one lookup for each: work grows with what is owned, not with what exists.
+// From owner to owner along the index, and one lookup for each: work grows with the owners, not
+// with what they own.
 const DANGLING: &str = "
+WITH RECURSIVE named (uid) AS (
+    SELECT MIN(uid) FROM owner
+    UNION ALL
+    SELECT (SELECT MIN(w.uid) FROM owner w WHERE w.uid > n.uid)
+    FROM named n
+    WHERE n.uid IS NOT NULL
+)
 SELECT DISTINCT c.resource, w.namespace, w.name
-FROM owner w
+FROM named n
+CROSS JOIN owner w ON w.uid = n.uid
 CROSS JOIN clock c ON c.id = w.resource
-WHERE NOT EXISTS (SELECT 1 FROM object o WHERE o.uid = w.uid)
+WHERE NOT EXISTS (SELECT 1 FROM object o WHERE o.uid = n.uid)
 LIMIT $1";
 
 pub(super) async fn dangling(

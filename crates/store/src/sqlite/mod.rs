@@ -9,6 +9,7 @@ mod computed;
 mod events;
 mod fault;
 mod frame;
+mod incarnation;
 mod list;
 mod lookup;
 pub(crate) mod open;
@@ -177,11 +178,16 @@ FROM clock";
 impl Hints {
     async fn read(connection: &mut SqliteConnection) -> Result<Self, sqlx::Error> {
         let hints = Hints::default();
+        hints.refresh(connection).await?;
+        Ok(hints)
+    }
+
+    async fn refresh(&self, connection: &mut SqliteConnection) -> Result<(), sqlx::Error> {
         let clocks: Vec<(String, i64)> = sqlx::query_as(CLOCKS).fetch_all(connection).await?;
         for (resource, revision) in clocks {
-            hints.raise(&resource.into(), revision as u64);
+            self.raise(&resource.into(), revision as u64);
         }
-        Ok(hints)
+        Ok(())
     }
 }
 

@@ -6,7 +6,7 @@
 use super::apply::{Identifiers, apply};
 use super::compact::{self, Step};
 use super::fault::{damaged, during};
-use super::{Hints, open};
+use super::{Hints, incarnation, open};
 use crate::computed::WORKLOADS;
 use crate::prepare::{Outcome, Prepared};
 use muster_apiserver::store::{Resource, StoreError};
@@ -27,6 +27,8 @@ pub(super) enum Job {
     Write(Box<Prepared>, oneshot::Sender<Result<Outcome, StoreError>>),
     /// A step of compaction; answers how many rows it was about.
     Compact(Step, oneshot::Sender<Result<u64, StoreError>>),
+    /// Begins a new incarnation; answers its number.
+    Renew(oneshot::Sender<Result<u64, StoreError>>),
     /// Takes nothing more, finishes what is queued, and ends.
     Close,
 }
@@ -87,6 +89,12 @@ impl Writer {
                         self.commit(std::mem::take(&mut group)).await;
                         let done = self.compact(step).await;
                         let _ = answer.send(done.map_err(during("compacting")));
+                    }
+                    Job::Renew(answer) => {
+                        self.commit(std::mem::take(&mut group)).await;
+                        let done = self.renew().await;
+                        let attempt = during("beginning a new incarnation");
+                        let _ = answer.send(done.map_err(attempt));
                     }
                     Job::Close => jobs.close(),
                 }
@@ -170,6 +178,19 @@ impl Writer {
         };
         if made.is_err() {
             self.recover().await;
+        }
+        made
+    }
+
+    async fn renew(&mut self) -> Result<u64, sqlx::Error> {
+        self.begin().await?;
+        let made = match incarnation::renew(&mut self.connection).await {
+            Ok(number) => self.execute(COMMIT).await.map(|()| number),
+            Err(error) => Err(error),
+        };
+        match made {
+            Ok(_) => self.hints.refresh(&mut self.connection).await?,
+            Err(_) => self.recover().await,
         }
         made
     }

@@ -1,7 +1,10 @@
-//! The store's promises: a suite over the trait, and what is SQLite's own.
+//! The store's promises: a suite over the trait, and what is each engine's own.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on says so")]
 
 mod crash;
+mod plans;
+mod postgres;
+mod replicas;
 mod sqlite;
 mod suite;

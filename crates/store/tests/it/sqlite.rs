@@ -22,62 +22,7 @@ macro_rules! suite {
     )*)*};
 }
 
-suite! {
-    objects:
-        a_created_object_is_read_back_as_it_was_written
-        the_empty_state_is_revision_one_and_every_change_takes_the_next
-        each_resource_has_its_own_clock
-        creating_what_exists_is_refused_and_leaves_no_trace
-        what_is_missing_is_none_and_cannot_be_changed
-        an_update_of_another_revision_is_a_conflict
-        a_delete_of_another_revision_is_a_conflict
-        what_is_created_again_has_a_larger_revision
-        concurrent_updates_of_one_object_lose_none
-        large_and_odd_bodies_come_back_byte_for_byte
-        owners_find_what_they_own_in_every_resource
-        objects_dangle_when_one_of_their_owners_is_gone
-        an_owner_named_twice_is_one_owner
-        a_uid_exists_as_long_as_its_object;
-    lists:
-        a_list_is_in_order_of_namespace_and_name_by_bytes
-        a_namespace_is_not_a_prefix
-        a_list_of_what_was_never_written_is_empty
-        a_list_has_only_its_resource
-        label_selectors_select_as_kubernetes_says
-        field_selectors_select_by_name_namespace_and_field
-        selectors_see_labels_that_changed
-        pages_are_full_and_the_last_one_knows_it_is
-        a_rare_object_is_found_behind_many_others
-        what_lies_behind_a_key_is_counted
-        a_list_is_consistent_with_its_revision_while_others_write;
-    past:
-        every_past_revision_can_be_listed_exactly
-        selectors_judge_the_past_by_its_own_labels
-        pages_stay_at_their_revision_whatever_happens_between_them
-        a_future_revision_is_refused;
-    log:
-        the_log_has_every_change_with_the_state_before
-        the_log_is_read_from_any_revision_in_pieces
-        a_delete_event_carries_the_revision_of_the_delete
-        a_hint_follows_the_clock
-        a_reader_behind_the_log_misses_nothing_under_many_writers;
-    blobs:
-        a_blob_is_found_by_its_digest_and_shared
-        an_update_may_refer_to_a_stored_blob_without_its_bytes
-        a_write_that_refers_to_unknown_bytes_is_refused
-        a_blob_lives_while_object_or_log_refer_to_it;
-    computed:
-        a_report_follows_its_images_and_their_findings
-        a_change_of_an_image_is_one_of_every_report_it_is_in
-        findings_written_at_once_are_all_counted
-        findings_of_another_shape_count_nothing;
-    forgetting:
-        a_compacted_revision_is_refused_and_later_ones_are_not
-        what_is_young_is_kept_whatever_its_number
-        the_newest_entries_are_kept_whatever_their_age
-        objects_and_the_clock_survive_a_log_that_is_empty
-        a_reader_and_writers_go_on_while_the_log_is_compacted;
-}
+every_case!(suite);
 
 async fn fresh() -> (TempDir, Arc<SqliteStore>) {
     let directory = tempfile::tempdir().unwrap();
@@ -362,6 +307,23 @@ async fn a_database_of_a_newer_version_is_refused_and_left_alone() {
     let lower = "UPDATE meta SET value = value - 1 WHERE key = 'schema'";
     sqlx::query(lower).execute(&mut connection).await.unwrap();
     open(directory.path()).await.close().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_renewed_incarnation_jumps_and_all_who_watch_begin_anew() {
+    let (directory, store) = fresh().await;
+    let shared: Shared = store.clone();
+    let thing = Thing::new("a", "x");
+    thing.create(&shared).await;
+    assert_eq!(store.renew_incarnation().await.unwrap(), 2);
+    assert_jumped(&shared, &thing, 2).await;
+    assert_eq!(store.renew_incarnation().await.unwrap(), 3);
+    store.close().await.unwrap();
+    assert_eq!(
+        rows(directory.path(), "SELECT COUNT(*) FROM event").await,
+        0
+    );
+    assert_sound(directory.path()).await;
 }
 
 #[tokio::test]

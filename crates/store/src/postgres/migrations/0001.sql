@@ -93,7 +93,7 @@ CREATE INDEX body_blob_sha256 ON body_blob (sha256);
 
 -- Which life of the database this is, and where it is lived.
 CREATE TABLE incarnation (
-    only BOOLEAN PRIMARY KEY DEFAULT TRUE CHECK (only),
+    one BOOLEAN PRIMARY KEY DEFAULT TRUE CHECK (one),
     number BIGINT NOT NULL,
     place TEXT COLLATE "C"
 );

@@ -1,0 +1,42 @@
+//! A new life for a store that was restored from a copy. The copy lacks the last writes, so their
+//! revisions would be given again, with other content, to clients that have seen them. Every clock
+//! jumps, and the log before the jump counts as compacted, so that all who watch begin anew. A
+//! directory cannot tell that it is a copy: who restores it says so.
+
+use super::SqliteStore;
+use super::writer::Job;
+use crate::clock::JUMP;
+use muster_apiserver::store::StoreError;
+use sqlx::SqliteConnection;
+use tokio::sync::oneshot;
+
+const LEAP: &str = "
+UPDATE clock
+SET rv = rv + $1, compacted_rv = rv + $1";
+
+const NUMBER: &str = "
+INSERT INTO meta (key, value)
+VALUES ('incarnation', 2)
+ON CONFLICT (key) DO UPDATE SET value = value + 1
+RETURNING value";
+
+/// Begins a new life in the transaction that is open on `connection`; gives its number.
+pub(super) async fn renew(connection: &mut SqliteConnection) -> Result<u64, sqlx::Error> {
+    sqlx::query(LEAP)
+        .bind(JUMP)
+        .execute(&mut *connection)
+        .await?;
+    let number: i64 = sqlx::query_scalar(NUMBER).fetch_one(connection).await?;
+    Ok(number as u64)
+}
+
+impl SqliteStore {
+    /// Begins a new life, for a store that was restored from a copy: every clock jumps, and all
+    /// who watch begin anew. Gives the number of the new life; the first is 1.
+    pub async fn renew_incarnation(&self) -> Result<u64, StoreError> {
+        let (answer, number) = oneshot::channel();
+        let job = Job::Renew(answer);
+        self.jobs.send(job).await.map_err(|_| StoreError::Closed)?;
+        number.await.map_err(|_| StoreError::Closed)?
+    }
+}
