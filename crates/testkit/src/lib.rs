@@ -4,6 +4,7 @@
 //! Start reading at [`kubernetes::Kubernetes`] and [`muster::Muster`].
 
 pub mod binaries;
+pub mod bolt;
 pub mod certificates;
 pub mod etcd;
 pub mod http;

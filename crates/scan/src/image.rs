@@ -1,0 +1,371 @@
+//! An image: its layers laid over one another. Upper layers hide, delete and replace what lower
+//! ones have; what is left is what is installed. A package belongs to the layer that brought it,
+//! even if every later layer writes the whole package database anew.
+
+use crate::digest::Digest;
+use crate::layer::path::{above, hidden_by};
+use crate::layer::{Found, Incomplete, LayerInventory, PathSet};
+use crate::os::{self, Os, OsFact};
+use crate::package::{Detector, Package};
+use serde::{Deserialize, Serialize};
+use std::collections::{BTreeMap, HashMap, HashSet};
+
+/// How many symbolic links are followed before it is a circle.
+const MAX_LINKS: usize = 40;
+
+/// What an image holds.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Contents {
+    /// The distribution.
+    pub os: Option<Os>,
+    /// What is installed, in a fixed order.
+    pub components: Vec<Component>,
+    /// What could not be understood.
+    pub incomplete: Vec<Incomplete>,
+}
+
+/// A package in an image.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Component {
+    /// What found it.
+    pub detector: Detector,
+    /// The package.
+    pub package: Package,
+    /// The file that declares it.
+    pub path: String,
+    /// The layer that brought it, by diff ID.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub layer: Option<Digest>,
+}
+
+/// A file that is still there, with the layer of each of its packages.
+struct Live<'a> {
+    found: &'a Found,
+    origins: Vec<usize>,
+    hidden_by: Vec<u64>,
+}
+
+#[derive(Default)]
+struct Merge<'a> {
+    files: BTreeMap<String, Live<'a>>,
+    links: BTreeMap<String, String>,
+    incomplete: Vec<Incomplete>,
+}
+
+/// Lays layers over one another, the lowest first.
+pub fn merge<'a>(layers: impl IntoIterator<Item = (&'a Digest, &'a LayerInventory)>) -> Contents {
+    let mut merge = Merge::default();
+    let mut digests = Vec::new();
+    for (place, (digest, layer)) in layers.into_iter().enumerate() {
+        digests.push(digest.clone());
+        merge.lay(place, layer);
+    }
+    merge.finish(&digests)
+}
+
+impl<'a> Merge<'a> {
+    fn lay(&mut self, place: usize, layer: &'a LayerInventory) {
+        for directory in &layer.opaque {
+            let directory = self.resolve(directory);
+            self.remove(|path| is_below(path, &directory));
+        }
+        for deleted in &layer.whiteouts {
+            let deleted = self.resolve(deleted);
+            self.remove(|path| path == deleted || is_below(path, &deleted));
+        }
+        // What is replaced is set aside: its packages may still know where they came from.
+        let mut replaced = BTreeMap::new();
+        let hidden: Vec<String> = self
+            .files
+            .iter()
+            .filter(|(_, live)| layer.paths.contains_any(&live.hidden_by))
+            .map(|(path, _)| path.clone())
+            .collect();
+        for path in hidden {
+            replaced.extend(self.files.remove_entry(&path));
+        }
+        self.links
+            .retain(|path, _| !layer.paths.contains_any(&hidden_by(path)));
+        for (path, target) in &layer.links {
+            self.links.insert(path.clone(), target.clone());
+        }
+        for (path, found) in &layer.files {
+            let path = self.resolve(path);
+            let before = replaced.remove(&path).or_else(|| self.files.remove(&path));
+            let live = Live {
+                origins: origins(place, found, before.as_ref()),
+                hidden_by: hidden_by(&path),
+                found,
+            };
+            self.files.insert(path, live);
+        }
+        self.incomplete.extend(layer.incomplete.iter().cloned());
+    }
+
+    fn remove(&mut self, is_removed: impl Fn(&str) -> bool) {
+        self.files.retain(|path, _| !is_removed(path));
+        self.links.retain(|path, _| !is_removed(path));
+    }
+
+    /// The path that is really meant, once the links on its way are followed.
+    fn resolve(&self, path: &str) -> String {
+        let mut path = path.to_owned();
+        for _ in 0..MAX_LINKS {
+            let link = above(&path)
+                .chain([path.as_str()])
+                .find_map(|part| Some((part, self.links.get(part)?)));
+            let Some((link, target)) = link else {
+                break;
+            };
+            let rest = path[link.len()..].trim_start_matches('/');
+            path = match (target.as_str(), rest) {
+                (target, "") => target.to_owned(),
+                ("", rest) => rest.to_owned(),
+                (target, rest) => format!("{target}/{rest}"),
+            };
+        }
+        path
+    }
+
+    fn finish(mut self, digests: &[Digest]) -> Contents {
+        let facts: BTreeMap<String, OsFact> = self
+            .files
+            .iter()
+            .filter_map(|(path, live)| match live.found {
+                Found::Os(fact) => Some((path.clone(), fact.clone())),
+                _ => None,
+            })
+            .collect();
+        let owned: Vec<&PathSet> = self
+            .files
+            .values()
+            .filter_map(|live| match live.found {
+                Found::Owned(paths) => Some(paths),
+                _ => None,
+            })
+            .collect();
+        let mut components = Vec::new();
+        for (path, live) in &self.files {
+            let Found::Packages { detector, packages } = live.found else {
+                continue;
+            };
+            // The distribution's own package speaks for its files.
+            if !detector.is_os() && owned.iter().any(|owned| owned.contains(path)) {
+                continue;
+            }
+            for (package, origin) in packages.iter().zip(&live.origins) {
+                components.push(Component {
+                    detector: *detector,
+                    package: package.clone(),
+                    path: path.clone(),
+                    layer: digests.get(*origin).cloned(),
+                });
+            }
+        }
+        components.sort();
+        once(&mut components);
+        // A file that a later layer replaced or deleted is no loss.
+        self.incomplete.sort();
+        self.incomplete.dedup();
+        Contents {
+            os: os::decide(&facts),
+            components,
+            incomplete: self.incomplete,
+        }
+    }
+}
+
+/// The layer of each package: the one of the same package in the file that is replaced, else this.
+fn origins(place: usize, found: &Found, before: Option<&Live>) -> Vec<usize> {
+    let Found::Packages { packages, .. } = found else {
+        return Vec::new();
+    };
+    let mut known = HashMap::new();
+    if let Some(Live {
+        found: Found::Packages { packages, .. },
+        origins,
+        ..
+    }) = before
+    {
+        for (package, origin) in packages.iter().zip(origins) {
+            known.insert(identity(package), *origin);
+        }
+    }
+    packages
+        .iter()
+        .map(|package| known.get(&identity(package)).copied().unwrap_or(place))
+        .collect()
+}
+
+fn identity(package: &Package) -> (&str, &str, Option<&str>) {
+    (
+        &package.name,
+        &package.version,
+        package.architecture.as_deref(),
+    )
+}
+
+/// A distribution's package counts once, in whichever of its databases it stands; a language's
+/// package once for each file.
+fn once(components: &mut Vec<Component>) {
+    let mut seen = HashSet::new();
+    components.retain(|component| {
+        let path = if component.detector.is_os() {
+            ""
+        } else {
+            &component.path
+        };
+        let package = &component.package;
+        seen.insert((
+            component.detector,
+            path.to_owned(),
+            package.name.clone(),
+            package.version.clone(),
+            package.architecture.clone(),
+        ))
+    });
+}
+
+fn is_below(path: &str, directory: &str) -> bool {
+    directory.is_empty()
+        || path
+            .strip_prefix(directory)
+            .is_some_and(|rest| rest.starts_with('/'))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const STATUS: &str = "var/lib/dpkg/status";
+
+    fn layer(files: &[(&str, &[&str])]) -> LayerInventory {
+        let mut layer = LayerInventory::default();
+        for (path, packages) in files {
+            let detector = match path.contains("dpkg") {
+                true => Detector::Dpkg,
+                false => Detector::NodePackage,
+            };
+            let packages = packages
+                .iter()
+                .map(|name| Package::new(*name, "1"))
+                .collect();
+            let found = Found::Packages { detector, packages };
+            layer.files.insert((*path).into(), found);
+            layer.paths.insert(path);
+        }
+        layer.paths.seal();
+        layer
+    }
+
+    fn merged(layers: &[LayerInventory]) -> Vec<(String, usize)> {
+        let digests: Vec<_> = (0..layers.len())
+            .map(|place| Digest::of(&[place as u8]))
+            .collect();
+        let contents = merge(digests.iter().zip(layers));
+        let place = |digest: &Option<Digest>| {
+            let digest = digest.as_ref().unwrap();
+            digests.iter().position(|other| other == digest).unwrap()
+        };
+        contents
+            .components
+            .iter()
+            .map(|component| (component.package.name.clone(), place(&component.layer)))
+            .collect()
+    }
+
+    fn names(expected: &[(&str, usize)]) -> Vec<(String, usize)> {
+        let pair = |(name, place): &(&str, usize)| ((*name).to_owned(), *place);
+        expected.iter().map(pair).collect()
+    }
+
+    #[test]
+    fn a_package_belongs_to_the_layer_that_brought_it() {
+        let layers = [
+            layer(&[(STATUS, &["a", "b"])]),
+            layer(&[(STATUS, &["a", "b", "c"])]),
+            layer(&[(STATUS, &["b", "c"])]),
+            layer(&[(STATUS, &["a", "b", "c"])]),
+        ];
+        assert_eq!(merged(&layers[..2]), names(&[("a", 0), ("b", 0), ("c", 1)]));
+        assert_eq!(merged(&layers[..3]), names(&[("b", 0), ("c", 1)]));
+        assert_eq!(merged(&layers), names(&[("a", 3), ("b", 0), ("c", 1)]));
+    }
+
+    #[test]
+    fn upper_layers_delete_hide_and_replace() {
+        let base = || {
+            layer(&[
+                ("app/x/package.json", &["x"]),
+                ("app/y/package.json", &["y"]),
+            ])
+        };
+        let mut deleted = LayerInventory::default();
+        deleted.whiteouts.insert("app/x".into());
+        let mut like = LayerInventory::default();
+        like.whiteouts.insert("app/x/pack".into());
+        let mut opaque = layer(&[("app/z/package.json", &["z"])]);
+        opaque.opaque.insert("app".into());
+        let mut everything = LayerInventory::default();
+        everything.opaque.insert(String::new());
+        let hiding = |path: &str| {
+            let mut layer = LayerInventory::default();
+            layer.paths.insert(path);
+            layer.paths.seal();
+            layer
+        };
+        for (upper, expected) in [
+            (deleted, vec![("y", 0)]),
+            (like, vec![("x", 0), ("y", 0)]),
+            (opaque, vec![("z", 1)]),
+            (everything, vec![]),
+            (hiding("app/x/package.json"), vec![("y", 0)]),
+            (hiding("app/x/package.json/"), vec![("y", 0)]),
+            (hiding("app/x"), vec![("y", 0)]),
+            (hiding("app/x/"), vec![("x", 0), ("y", 0)]),
+            (hiding("app"), vec![]),
+        ] {
+            assert_eq!(merged(&[base(), upper]), names(&expected));
+        }
+    }
+
+    #[test]
+    fn a_database_behind_links_is_the_same_database() {
+        let mut base = layer(&[("usr/lib/dpkg/status", &["a"])]);
+        base.links.insert("var/lib".into(), "lib".into());
+        base.links.insert("lib".into(), "usr/lib".into());
+        let upper = layer(&[(STATUS, &["a", "b"])]);
+        assert_eq!(merged(&[base.clone(), upper]), names(&[("a", 0), ("b", 1)]));
+        let mut deleting = LayerInventory::default();
+        deleting.whiteouts.insert(STATUS.into());
+        assert_eq!(merged(&[base, deleting]), names(&[]));
+    }
+
+    #[test]
+    fn links_in_a_circle_end() {
+        let mut circle = layer(&[(STATUS, &["a"])]);
+        circle.links.insert("var".into(), "run".into());
+        circle.links.insert("run".into(), "var".into());
+        assert_eq!(merged(&[circle]).len(), 1);
+    }
+
+    #[test]
+    fn files_of_the_distribution_are_not_reported_twice() {
+        let mut owned = PathSet::default();
+        owned.insert("usr/share/node/package.json");
+        owned.seal();
+        let mut base = layer(&[
+            ("usr/share/node/package.json", &["x"]),
+            ("app/package.json", &["y"]),
+        ]);
+        let path = "var/lib/dpkg/info/node.md5sums".into();
+        base.files.insert(path, Found::Owned(owned));
+        assert_eq!(merged(&[base]), names(&[("y", 0)]));
+    }
+
+    #[test]
+    fn a_package_of_the_distribution_counts_once() {
+        let base = layer(&[(STATUS, &["a"]), ("var/lib/dpkg/status.d/a", &["a"])]);
+        assert_eq!(merged(&[base]), names(&[("a", 0)]));
+    }
+}

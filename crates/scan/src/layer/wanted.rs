@@ -1,0 +1,112 @@
+//! Which files are worth reading, told by their path and their permissions alone.
+
+use crate::limits::Limits;
+use crate::os::{self, OsFile};
+
+/// What is to be done with a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Wanted {
+    /// It may say which distribution this is.
+    Os(OsFile),
+    /// Debian's package database.
+    DpkgStatus,
+    /// One package of an image without a package manager.
+    DpkgStatusOfOne,
+    /// The files of one Debian package.
+    DpkgFiles,
+}
+
+/// The databases whose place may be reached through a symbolic link.
+const DATABASES: &[&str] = &[
+    "etc/os-release",
+    "usr/lib/os-release",
+    "var/lib/dpkg/status",
+    "var/lib/dpkg/status.d/",
+    "var/lib/dpkg/info/",
+    "lib/apk/db/installed",
+    "usr/lib/apk/db/installed",
+    "var/lib/rpm/",
+    "usr/lib/sysimage/rpm/",
+    "usr/share/rpm/",
+];
+
+/// What a regular file is wanted for.
+pub(crate) fn wanted(path: &str) -> Option<Wanted> {
+    if let Some(file) = os::file(path) {
+        return Some(Wanted::Os(file));
+    }
+    if let Some(rest) = path.strip_prefix("var/lib/dpkg/") {
+        return dpkg(rest);
+    }
+    None
+}
+
+fn dpkg(path: &str) -> Option<Wanted> {
+    match path.split_once('/') {
+        None if path == "status" => Some(Wanted::DpkgStatus),
+        Some(("info" | "status.d", name)) if name.contains('/') => None,
+        Some(("info" | "status.d", name)) if name.ends_with(".md5sums") => Some(Wanted::DpkgFiles),
+        Some(("status.d", _)) => Some(Wanted::DpkgStatusOfOne),
+        _ => None,
+    }
+}
+
+/// Whether a symbolic link lies on the way to a package database.
+pub(crate) fn leads_to_a_database(path: &str) -> bool {
+    DATABASES.iter().any(|database| {
+        let rest = database.strip_prefix(path);
+        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+    })
+}
+
+impl Wanted {
+    /// The largest file that is read for it.
+    pub fn limit(self, limits: &Limits) -> u64 {
+        match self {
+            Wanted::Os(_) => limits.header_bytes,
+            Wanted::DpkgStatus | Wanted::DpkgStatusOfOne | Wanted::DpkgFiles => limits.file_bytes,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_are_wanted_by_their_path() {
+        for (path, expected) in [
+            ("var/lib/dpkg/status", Some(Wanted::DpkgStatus)),
+            ("var/lib/dpkg/status-old", None),
+            ("var/lib/dpkg/status.d/libc6", Some(Wanted::DpkgStatusOfOne)),
+            (
+                "var/lib/dpkg/status.d/libc6.md5sums",
+                Some(Wanted::DpkgFiles),
+            ),
+            (
+                "var/lib/dpkg/info/libc6:amd64.md5sums",
+                Some(Wanted::DpkgFiles),
+            ),
+            ("var/lib/dpkg/info/libc6.list", None),
+            ("usr/share/doc/status", None),
+        ] {
+            assert_eq!(wanted(path), expected, "{path}");
+        }
+    }
+
+    #[test]
+    fn links_matter_only_on_the_way_to_a_database() {
+        for path in [
+            "lib",
+            "usr/lib",
+            "var/lib/rpm",
+            "var/lib/dpkg",
+            "etc/os-release",
+        ] {
+            assert!(leads_to_a_database(path), "{path}");
+        }
+        for path in ["bin", "li", "usr/lib/x", "var/lib/rpmx"] {
+            assert!(!leads_to_a_database(path), "{path}");
+        }
+    }
+}

@@ -1,0 +1,23 @@
+//! From the bytes of an image's layers to what is installed in it, and from that to what is wrong
+//! with it: layers become inventories, inventories an image's contents, contents a bill of
+//! materials, and a bill with vulnerability data findings. The crate is pure: it reads what it is
+//! given and returns values. It refuses to know registries, networks, clocks, files on disk other
+//! than mapped databases, and Kubernetes kinds.
+//!
+//! Start reading at [`layer::read`], then [`image::merge`], [`sbom::Bill`], [`matching::find`] and
+//! [`report::Report`]. Everything that is read is hostile until proven otherwise: [`limits`] says
+//! what is borne.
+
+pub mod digest;
+pub mod dpkg;
+pub mod image;
+pub mod layer;
+pub mod limits;
+pub mod matching;
+pub mod os;
+pub mod package;
+pub mod purl;
+pub mod report;
+pub mod sbom;
+pub mod version;
+pub mod vulnerability;

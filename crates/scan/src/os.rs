@@ -1,0 +1,609 @@
+//! Which distribution an image is. Several files may say so, each in its own way; each yields a
+//! fact, and the facts of an image together decide.
+
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::fmt;
+
+/// A distribution and its release.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Os {
+    /// The distribution.
+    pub family: Family,
+    /// Its release, as exactly as the image says it: `12.7`, `3.20.3`, `24.04`. Empty for those
+    /// that have none.
+    pub version: String,
+    /// The release that the package repositories are of, where that may be another.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub repository: Option<String>,
+    /// The vendor's extended support is switched on.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub extended: bool,
+}
+
+impl Os {
+    /// A distribution of which only the release is known.
+    pub fn new(family: Family, version: impl Into<String>) -> Self {
+        Os {
+            family,
+            version: version.into(),
+            repository: None,
+            extended: false,
+        }
+    }
+}
+
+impl fmt::Display for Os {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(self.family.name())?;
+        match self.version.as_str() {
+            "" => Ok(()),
+            version => write!(formatter, " {version}"),
+        }
+    }
+}
+
+macro_rules! families {
+    ($($variant:ident $name:literal $about:literal,)*) => {
+        /// A distribution.
+        #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub enum Family {
+            $(#[doc = $about] $variant,)*
+            /// One whose packages we can list and whose advisories we do not know.
+            Other(String),
+        }
+
+        impl Family {
+            /// The name in reports and package URLs.
+            pub fn name(&self) -> &str {
+                match self {
+                    $(Family::$variant => $name,)*
+                    Family::Other(name) => name,
+                }
+            }
+
+            /// The family of that name.
+            pub fn named(name: &str) -> Self {
+                match name {
+                    $($name => Family::$variant,)*
+                    other => Family::Other(other.into()),
+                }
+            }
+        }
+    };
+}
+
+families! {
+    Alma "alma" "AlmaLinux.",
+    Alpine "alpine" "Alpine Linux.",
+    Amazon "amazon" "Amazon Linux.",
+    Azure "azurelinux" "Azure Linux.",
+    Bottlerocket "bottlerocket" "Bottlerocket.",
+    CentOs "centos" "CentOS, and CentOS Stream.",
+    Chainguard "chainguard" "Chainguard's images.",
+    Debian "debian" "Debian.",
+    Echo "echo" "Echo.",
+    Fedora "fedora" "Fedora.",
+    Mariner "cbl-mariner" "CBL-Mariner, the former Azure Linux.",
+    MinimOs "minimos" "MinimOS.",
+    OpenSuse "opensuse" "openSUSE, of which nothing else is known.",
+    OpenSuseLeap "opensuse-leap" "openSUSE Leap.",
+    OpenSuseTumbleweed "opensuse-tumbleweed" "openSUSE Tumbleweed.",
+    Oracle "oracle" "Oracle Linux.",
+    Photon "photon" "Photon OS.",
+    RedHat "redhat" "Red Hat Enterprise Linux.",
+    Rocky "rocky" "Rocky Linux.",
+    SuseEnterprise "suse linux enterprise server" "SUSE Linux Enterprise.",
+    SuseMicro "slem" "SUSE Linux Enterprise Micro.",
+    Ubuntu "ubuntu" "Ubuntu.",
+    Wolfi "wolfi" "Wolfi.",
+}
+
+impl Serialize for Family {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.name())
+    }
+}
+
+impl<'de> Deserialize<'de> for Family {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        String::deserialize(deserializer).map(|name| Family::named(&name))
+    }
+}
+
+/// What one file says.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OsFact {
+    /// The distribution.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub family: Option<Family>,
+    /// The release.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub version: Option<String>,
+    /// Extended support is switched on.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub extended: bool,
+}
+
+/// The files that say something, by what they look like.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum OsFile {
+    Release,
+    DebianVersion,
+    LsbRelease,
+    AlpineRelease,
+    ApkRepositories,
+    RedHatRelease,
+    SystemRelease,
+    UbuntuAdvantage,
+}
+
+/// The places where `os-release` lies, the one that a user may change first.
+const RELEASES: [&str; 4] = [
+    "etc/os-release",
+    "usr/lib/os-release",
+    "aarch64-bottlerocket-linux-gnu/sys-root/usr/lib/os-release",
+    "x86_64-bottlerocket-linux-gnu/sys-root/usr/lib/os-release",
+];
+
+/// The files whose one line names a distribution like Red Hat's and its release. The file that all
+/// of them have comes last.
+const RED_HAT_RELEASES: [&str; 7] = [
+    "etc/oracle-release",
+    "etc/fedora-release",
+    "usr/lib/fedora-release",
+    "etc/rocky-release",
+    "etc/almalinux-release",
+    "etc/centos-release",
+    "etc/redhat-release",
+];
+
+/// Which of these files a path is.
+pub(crate) fn file(path: &str) -> Option<OsFile> {
+    if RELEASES.contains(&path) {
+        return Some(OsFile::Release);
+    }
+    if RED_HAT_RELEASES.contains(&path) {
+        return Some(OsFile::RedHatRelease);
+    }
+    match path {
+        "etc/debian_version" => Some(OsFile::DebianVersion),
+        "etc/lsb-release" => Some(OsFile::LsbRelease),
+        "etc/alpine-release" => Some(OsFile::AlpineRelease),
+        "etc/apk/repositories" => Some(OsFile::ApkRepositories),
+        "etc/system-release" | "usr/lib/system-release" => Some(OsFile::SystemRelease),
+        "var/lib/ubuntu-advantage/status.json" => Some(OsFile::UbuntuAdvantage),
+        _ => None,
+    }
+}
+
+/// What a file says; nothing where it says nothing of use.
+pub(crate) fn read(file: OsFile, contents: &[u8]) -> Option<OsFact> {
+    let text = String::from_utf8_lossy(contents);
+    let line = text.lines().next().unwrap_or_default().trim();
+    let fact = |family: Option<Family>, version: &str| OsFact {
+        family,
+        version: (!version.is_empty()).then(|| version.to_owned()),
+        extended: false,
+    };
+    match file {
+        OsFile::Release => release(&text),
+        OsFile::DebianVersion => (!line.is_empty()).then(|| fact(Some(Family::Debian), line)),
+        OsFile::AlpineRelease => (!line.is_empty()).then(|| fact(Some(Family::Alpine), line)),
+        OsFile::LsbRelease => {
+            let id = variable(&text, "DISTRIB_ID")?;
+            let version = variable(&text, "DISTRIB_RELEASE").unwrap_or_default();
+            (id == "Ubuntu").then(|| fact(Some(Family::Ubuntu), &version))
+        }
+        OsFile::ApkRepositories => repositories(&text).map(|version| fact(None, &version)),
+        OsFile::RedHatRelease => red_hat(line),
+        OsFile::SystemRelease => amazon(line),
+        OsFile::UbuntuAdvantage => advantage(contents).then(|| OsFact {
+            extended: true,
+            ..OsFact::default()
+        }),
+    }
+}
+
+/// A variable of a file of shell assignments.
+fn variable(text: &str, name: &str) -> Option<String> {
+    text.lines().find_map(|line| {
+        let (variable, value) = line.trim().split_once('=')?;
+        let value = value.trim().trim_matches(['"', '\'']);
+        (variable == name).then(|| value.to_owned())
+    })
+}
+
+fn release(text: &str) -> Option<OsFact> {
+    let id = variable(text, "ID").filter(|id| !id.is_empty())?;
+    let name = variable(text, "NAME").unwrap_or_default();
+    let version = variable(text, "VERSION_ID").filter(|version| !version.is_empty());
+    let family = match id.as_str() {
+        "alpine" => Family::Alpine,
+        "debian" => Family::Debian,
+        "ubuntu" => Family::Ubuntu,
+        "rhel" => Family::RedHat,
+        "centos" => Family::CentOs,
+        "rocky" => Family::Rocky,
+        "almalinux" => Family::Alma,
+        "ol" => Family::Oracle,
+        "fedora" => Family::Fedora,
+        "amzn" => Family::Amazon,
+        "opensuse" => Family::OpenSuse,
+        "opensuse-leap" => Family::OpenSuseLeap,
+        "opensuse-tumbleweed" => Family::OpenSuseTumbleweed,
+        "sles" | "sled" | "sle_hpc" => Family::SuseEnterprise,
+        // Until release 6 it called itself by the long name.
+        "sle-micro" | "sl-micro" | "suse-microos" => Family::SuseMicro,
+        "photon" => Family::Photon,
+        "mariner" => Family::Mariner,
+        "azurelinux" => Family::Azure,
+        "wolfi" => Family::Wolfi,
+        "chainguard" => Family::Chainguard,
+        "bottlerocket" => Family::Bottlerocket,
+        "echo" => Family::Echo,
+        "minimos" => Family::MinimOs,
+        other => Family::Other(other.into()),
+    };
+    let version = match (&family, version) {
+        // Stream has only a major number; the word keeps it apart from the releases.
+        (Family::CentOs, Some(version)) if name.contains("Stream") => {
+            Some(format!("stream {version}"))
+        }
+        // Rolling: whatever number stands there says nothing.
+        (Family::OpenSuseTumbleweed, _) => None,
+        (_, version) => version,
+    };
+    Some(OsFact {
+        family: Some(family),
+        version,
+        extended: false,
+    })
+}
+
+/// `NAME release 8.10 (CODENAME)`, with `Linux` or `Stream` in between.
+fn red_hat(line: &str) -> Option<OsFact> {
+    let lower = line.to_lowercase();
+    let (name, rest) = lower.split_once("release")?;
+    let version = rest.split_ascii_whitespace().next()?;
+    let family = match name.trim() {
+        name if name.starts_with("centos") => Family::CentOs,
+        name if name.starts_with("rocky") => Family::Rocky,
+        name if name.starts_with("almalinux") => Family::Alma,
+        name if name.starts_with("oracle") => Family::Oracle,
+        name if name.starts_with("fedora") => Family::Fedora,
+        name if name.starts_with("red hat") => Family::RedHat,
+        _ => return None,
+    };
+    let version = if name.contains("stream") {
+        format!("stream {version}")
+    } else {
+        version.to_owned()
+    };
+    Some(OsFact {
+        family: Some(family),
+        version: Some(version),
+        extended: false,
+    })
+}
+
+/// `Amazon Linux AMI release 2018.03`, `Amazon Linux release 2 (Karoo)`, `Amazon Linux release
+/// 2023.5.20240805 (Amazon Linux)`.
+fn amazon(line: &str) -> Option<OsFact> {
+    let rest = line.strip_prefix("Amazon Linux")?;
+    let version = rest
+        .split_ascii_whitespace()
+        .find(|word| word.starts_with(|first: char| first.is_ascii_digit()))?;
+    Some(OsFact {
+        family: Some(Family::Amazon),
+        version: Some(version.into()),
+        extended: false,
+    })
+}
+
+/// The newest release among Alpine's package repositories, for packages come from there whatever
+/// the release file says.
+fn repositories(text: &str) -> Option<String> {
+    let mut newest: Option<(u32, u32)> = None;
+    for line in text.lines().map(str::trim) {
+        if line.starts_with('#') || !line.contains("/alpine/") && !line.contains("alpine") {
+            continue;
+        }
+        for part in line.split('/') {
+            if part == "edge" {
+                return Some("edge".into());
+            }
+            let release = part.strip_prefix('v').and_then(|release| {
+                let (major, minor) = release.split_once('.')?;
+                Some((major.parse().ok()?, minor.parse().ok()?))
+            });
+            newest = newest.max(release);
+        }
+    }
+    newest.map(|(major, minor)| format!("{major}.{minor}"))
+}
+
+/// Whether Ubuntu's extended maintenance of the base is switched on.
+fn advantage(contents: &[u8]) -> bool {
+    let Ok(status) = serde_json::from_slice::<serde_json::Value>(contents) else {
+        return false;
+    };
+    let services = status["services"].as_array();
+    services
+        .into_iter()
+        .flatten()
+        .any(|service| service["name"] == "esm-infra" && service["status"] == "enabled")
+}
+
+/// The distribution that the facts of an image's files make out, by path.
+pub fn decide(facts: &BTreeMap<String, OsFact>) -> Option<Os> {
+    let released = RELEASES.iter().find_map(|path| facts.get(*path));
+    let specific = || {
+        let lsb = facts.get("etc/lsb-release");
+        let amazon = ["etc/system-release", "usr/lib/system-release"];
+        lsb.into_iter()
+            .chain(amazon.into_iter().filter_map(|path| facts.get(path)))
+            .chain(RED_HAT_RELEASES.iter().filter_map(|path| facts.get(*path)))
+            .chain(facts.get("etc/alpine-release"))
+            .chain(facts.get("etc/debian_version"))
+    };
+    // A derivative that we do not know has the files of what it derives from.
+    let known = |fact: &&OsFact| !matches!(fact.family, None | Some(Family::Other(_)));
+    let fact = released
+        .filter(known)
+        .or_else(|| specific().find(known))
+        .or(released)?;
+    let family = fact.family.clone()?;
+    let version_of = |path: &str| {
+        let fact = facts.get(path)?;
+        fact.version.clone()
+    };
+    let exact = match family {
+        // `12.7` where the release file says `12`; `trixie/sid` says less than that.
+        Family::Debian => version_of("etc/debian_version").filter(|version| {
+            let first = version.chars().next();
+            first.is_some_and(|first| first.is_ascii_digit()) || fact.version.is_none()
+        }),
+        Family::Alpine => version_of("etc/alpine-release"),
+        Family::Amazon => specific()
+            .find(|fact| fact.family == Some(Family::Amazon))
+            .and_then(|fact| fact.version.clone()),
+        _ => None,
+    };
+    let repository = version_of("etc/apk/repositories");
+    Some(Os {
+        repository: repository.filter(|_| family == Family::Alpine),
+        extended: family == Family::Ubuntu && facts.values().any(|fact| fact.extended),
+        version: exact.or_else(|| fact.version.clone()).unwrap_or_default(),
+        family,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn decided(files: &[(&str, &str)]) -> Option<String> {
+        let facts = files.iter().filter_map(|(path, contents)| {
+            let fact = read(file(path).expect(path), contents.as_bytes())?;
+            Some(((*path).to_owned(), fact))
+        });
+        decide(&facts.collect()).map(|os| os.to_string())
+    }
+
+    #[test]
+    fn every_distribution_is_known_by_its_files() {
+        let release = |id: &str, version: &str, name: &str| {
+            format!("NAME=\"{name}\"\nID={id}\nVERSION_ID=\"{version}\"\n")
+        };
+        for (id, version, name, expected) in [
+            ("alpine", "3.20.3", "Alpine Linux", "alpine 3.20.3"),
+            ("debian", "12", "Debian GNU/Linux", "debian 12"),
+            ("ubuntu", "24.04", "Ubuntu", "ubuntu 24.04"),
+            ("rhel", "9.4", "Red Hat Enterprise Linux", "redhat 9.4"),
+            ("centos", "7", "CentOS Linux", "centos 7"),
+            ("centos", "9", "CentOS Stream", "centos stream 9"),
+            ("rocky", "9.4", "Rocky Linux", "rocky 9.4"),
+            ("almalinux", "9.4", "AlmaLinux", "alma 9.4"),
+            ("ol", "9.4", "Oracle Linux Server", "oracle 9.4"),
+            ("fedora", "40", "Fedora Linux", "fedora 40"),
+            ("amzn", "2023", "Amazon Linux", "amazon 2023"),
+            (
+                "opensuse-leap",
+                "15.6",
+                "openSUSE Leap",
+                "opensuse-leap 15.6",
+            ),
+            (
+                "opensuse-tumbleweed",
+                "20240801",
+                "openSUSE Tumbleweed",
+                "opensuse-tumbleweed",
+            ),
+            ("sles", "15.5", "SLES", "suse linux enterprise server 15.5"),
+            ("sle-micro", "5.4", "SLE Micro", "slem 5.4"),
+            ("photon", "5.0", "VMware Photon OS", "photon 5.0"),
+            (
+                "mariner",
+                "2.0.20240101",
+                "Common Base Linux Mariner",
+                "cbl-mariner 2.0.20240101",
+            ),
+            (
+                "azurelinux",
+                "3.0",
+                "Microsoft Azure Linux",
+                "azurelinux 3.0",
+            ),
+            ("wolfi", "20230201", "Wolfi", "wolfi 20230201"),
+            (
+                "chainguard",
+                "20230214",
+                "Chainguard",
+                "chainguard 20230214",
+            ),
+            (
+                "bottlerocket",
+                "1.20.0",
+                "Bottlerocket",
+                "bottlerocket 1.20.0",
+            ),
+            ("echo", "1", "Echo", "echo 1"),
+            ("minimos", "20241031", "MinimOS", "minimos 20241031"),
+            ("arch", "", "Arch Linux", "arch"),
+        ] {
+            let text = release(id, version, name);
+            assert_eq!(
+                decided(&[("etc/os-release", &text)]).as_deref(),
+                Some(expected)
+            );
+            assert_eq!(
+                decided(&[("usr/lib/os-release", &text)]).as_deref(),
+                Some(expected)
+            );
+        }
+    }
+
+    #[test]
+    fn files_of_their_own_stand_where_there_is_no_release_file() {
+        for (path, line, expected) in [
+            ("etc/debian_version", "11.9\n", "debian 11.9"),
+            ("etc/alpine-release", "3.19.1\n", "alpine 3.19.1"),
+            (
+                "etc/lsb-release",
+                "DISTRIB_ID=Ubuntu\nDISTRIB_RELEASE=20.04\n",
+                "ubuntu 20.04",
+            ),
+            (
+                "etc/redhat-release",
+                "Red Hat Enterprise Linux Server release 7.9 (Maipo)",
+                "redhat 7.9",
+            ),
+            (
+                "etc/centos-release",
+                "CentOS release 6.10 (Final)",
+                "centos 6.10",
+            ),
+            (
+                "etc/centos-release",
+                "CentOS Stream release 8",
+                "centos stream 8",
+            ),
+            (
+                "etc/oracle-release",
+                "Oracle Linux Server release 8.9",
+                "oracle 8.9",
+            ),
+            (
+                "etc/rocky-release",
+                "Rocky Linux release 8.5 (Green Obsidian)",
+                "rocky 8.5",
+            ),
+            (
+                "etc/almalinux-release",
+                "AlmaLinux release 8.5 (Arctic Sphynx)",
+                "alma 8.5",
+            ),
+            (
+                "etc/fedora-release",
+                "Fedora release 35 (Thirty Five)",
+                "fedora 35",
+            ),
+            (
+                "etc/system-release",
+                "Amazon Linux AMI release 2018.03",
+                "amazon 2018.03",
+            ),
+            (
+                "usr/lib/system-release",
+                "Amazon Linux release 2 (Karoo)",
+                "amazon 2",
+            ),
+        ] {
+            assert_eq!(
+                decided(&[(path, line)]).as_deref(),
+                Some(expected),
+                "{line}"
+            );
+        }
+        assert_eq!(decided(&[("etc/redhat-release", "Something 1")]), None);
+        assert_eq!(decided(&[("etc/os-release", "no assignment")]), None);
+        assert_eq!(decided(&[]), None);
+    }
+
+    #[test]
+    fn the_more_exact_file_gives_the_version() {
+        let debian = ("etc/os-release", "ID=debian\nVERSION_ID=\"12\"\n");
+        let rolling = ("etc/os-release", "ID=debian\n");
+        for (files, expected) in [
+            (vec![debian, ("etc/debian_version", "12.7")], "debian 12.7"),
+            (
+                vec![debian, ("etc/debian_version", "trixie/sid")],
+                "debian 12",
+            ),
+            (
+                vec![rolling, ("etc/debian_version", "trixie/sid")],
+                "debian trixie/sid",
+            ),
+            (
+                vec![
+                    ("etc/os-release", "ID=ubuntu\nVERSION_ID=24.04\n"),
+                    ("etc/debian_version", "trixie/sid"),
+                ],
+                "ubuntu 24.04",
+            ),
+            (
+                vec![
+                    ("etc/os-release", "ID=somebian\nVERSION_ID=1\n"),
+                    ("etc/debian_version", "12.1"),
+                ],
+                "debian 12.1",
+            ),
+            (
+                vec![
+                    ("etc/os-release", "ID=ol\nVERSION_ID=8.9\n"),
+                    (
+                        "etc/redhat-release",
+                        "Red Hat Enterprise Linux release 8.9 (Ootpa)",
+                    ),
+                ],
+                "oracle 8.9",
+            ),
+        ] {
+            assert_eq!(decided(&files).as_deref(), Some(expected));
+        }
+    }
+
+    #[test]
+    fn extended_support_is_noticed() {
+        let status = r#"{"services": [{"name": "esm-infra", "status": "enabled"}]}"#;
+        let facts = [
+            ("etc/os-release", "ID=ubuntu\nVERSION_ID=18.04\n"),
+            ("var/lib/ubuntu-advantage/status.json", status),
+        ];
+        let facts = facts.map(|(path, text)| {
+            (
+                path.to_owned(),
+                read(file(path).unwrap(), text.as_bytes()).unwrap(),
+            )
+        });
+        assert!(decide(&facts.into()).unwrap().extended);
+    }
+
+    #[test]
+    fn the_newest_repository_of_alpine_counts() {
+        for (text, expected) in [
+            (
+                "https://dl-cdn.alpinelinux.org/alpine/v3.19/main\nhttps://x/alpine/v3.20/community",
+                Some("3.20"),
+            ),
+            (
+                "https://x/alpine/v3.19/main\n@edge https://x/alpine/edge/testing",
+                Some("edge"),
+            ),
+            ("#https://x/alpine/v3.19/main", None),
+        ] {
+            assert_eq!(repositories(text).as_deref(), expected);
+        }
+    }
+}

@@ -1,0 +1,67 @@
+//! The bill of materials: what an image holds, in a form that outlives the scan. Everything that
+//! matching needs is in it, so that new vulnerability data needs no image. The same image yields
+//! the same bytes.
+
+mod licence;
+pub mod spdx;
+
+use crate::image::{Component, Contents};
+use crate::layer::Incomplete;
+use crate::os::Os;
+
+/// A bill, whichever format it is written in.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Bill {
+    /// What it is about.
+    pub subject: Subject,
+    /// The distribution.
+    pub os: Option<Os>,
+    /// The packages, in a fixed order.
+    pub components: Vec<Component>,
+    /// What could not be understood.
+    pub incomplete: Vec<Incomplete>,
+}
+
+/// What a bill is about.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Subject {
+    /// The image's reference.
+    pub name: String,
+    /// The digest of its manifest; empty for what is no image.
+    pub digest: String,
+    /// When it was built, in RFC 3339. No other time goes into a bill.
+    pub created: Option<String>,
+}
+
+impl Bill {
+    /// The bill of an image's contents.
+    pub fn new(subject: Subject, contents: Contents) -> Self {
+        Bill {
+            subject,
+            os: contents.os,
+            components: contents.components,
+            incomplete: contents.incomplete,
+        }
+    }
+
+    /// When the image was built, to the second; the epoch where nobody knows.
+    pub(crate) fn created(&self) -> String {
+        let created = self.subject.created.as_deref();
+        created
+            .and_then(|text| text.parse::<jiff::Timestamp>().ok())
+            .unwrap_or(jiff::Timestamp::UNIX_EPOCH)
+            .strftime("%Y-%m-%dT%H:%M:%SZ")
+            .to_string()
+    }
+}
+
+/// Why a bill could not be read or written.
+#[derive(Debug, thiserror::Error)]
+pub enum BillError {
+    /// The text is not JSON of the right shape.
+    #[error("reading the bill of materials: {0}")]
+    Json(#[from] serde_json::Error),
+    /// It is a document of another sort or version.
+    #[error("reading the bill of materials: {0}")]
+    Unknown(String),
+}

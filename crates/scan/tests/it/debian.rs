@@ -1,0 +1,130 @@
+//! This very machine as an image: its package database in a layer made by the real tar, against
+//! what the real dpkg-query says is installed.
+
+use muster_scan::digest::Digest;
+use muster_scan::image::merge;
+use muster_scan::layer;
+use muster_scan::limits::Limits;
+use muster_scan::sbom::{Bill, Subject, spdx};
+use std::collections::BTreeSet;
+use std::process::{Command, Stdio};
+
+type Line = (String, String, String, String, String);
+
+fn installed() -> BTreeSet<Line> {
+    let format = "${Package}\t${Version}\t${Architecture}\t${source:Package}\t${source:Version}\t\
+                  ${db:Status-Status}\n";
+    let output = Command::new("dpkg-query")
+        .args(["-W", "-f", format])
+        .output()
+        .expect("dpkg-query runs: these tests need a Debian-like machine");
+    assert!(output.status.success());
+    let text = String::from_utf8(output.stdout).unwrap();
+    text.lines()
+        .filter_map(|line| {
+            let fields: Vec<&str> = line.split('\t').collect();
+            let state = fields[5];
+            let field = |place: usize| fields[place].to_owned();
+            (!matches!(state, "config-files" | "not-installed"))
+                .then(|| (field(0), field(1), field(2), field(3), field(4)))
+        })
+        .collect()
+}
+
+fn layer(compression: &[&str]) -> Vec<u8> {
+    let output = Command::new("tar")
+        .args(["--ignore-failed-read", "-C", "/"])
+        .args(compression)
+        .args(["-cf", "-", "var/lib/dpkg/status", "var/lib/dpkg/info"])
+        .args(["etc/os-release", "usr/lib/os-release", "etc/debian_version"])
+        .stderr(Stdio::null())
+        .output()
+        .expect("tar runs");
+    output.stdout
+}
+
+fn bill(blob: &[u8]) -> Bill {
+    let layer = layer::read(blob, &Limits::DEFAULT).unwrap();
+    assert_eq!(layer.digest, Digest::of(blob));
+    let contents = merge([(&layer.diff_id, &layer.inventory)]);
+    let subject = Subject {
+        name: "machine".into(),
+        digest: Digest::of(b"manifest").to_string(),
+        created: None,
+    };
+    Bill::new(subject, contents)
+}
+
+fn lines(bill: &Bill) -> BTreeSet<Line> {
+    let packages = bill.components.iter().map(|component| &component.package);
+    packages
+        .map(|package| {
+            (
+                package.name.clone(),
+                package.version.clone(),
+                package.architecture.clone().unwrap(),
+                package.source_name().to_owned(),
+                package.source_version().to_owned(),
+            )
+        })
+        .collect()
+}
+
+#[test]
+fn the_packages_of_this_machine_are_those_that_dpkg_lists() {
+    let expected = installed();
+    let bill = bill(&layer(&[]));
+    assert!(expected.len() > 50, "{} packages", expected.len());
+    assert_eq!(lines(&bill), expected);
+    assert_eq!(bill.incomplete, []);
+    let release = std::fs::read_to_string("/etc/os-release").unwrap();
+    let os = bill.os.clone().unwrap();
+    assert!(
+        release.contains(&format!("ID={}", os.family.name())),
+        "{os}"
+    );
+    assert!(
+        bill.components
+            .iter()
+            .all(|component| component.layer.is_some())
+    );
+}
+
+#[test]
+fn compression_changes_nothing_but_the_digest_of_the_blob() {
+    let plain = layer(&[]);
+    let gzip = {
+        use std::io::Write;
+        let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+        encoder.write_all(&plain).unwrap();
+        encoder.finish().unwrap()
+    };
+    let zstd = zstd::encode_all(plain.as_slice(), 3).unwrap();
+    let read = |blob: &[u8]| layer::read(blob, &Limits::DEFAULT).unwrap();
+    let (plain, gzip, zstd) = (read(&plain), read(&gzip), read(&zstd));
+    assert_eq!(plain.digest, plain.diff_id);
+    for other in [gzip, zstd] {
+        assert_ne!(other.digest, plain.digest);
+        assert_eq!(other.diff_id, plain.diff_id);
+        assert_eq!(other.size, plain.size);
+        assert_eq!(other.inventory, plain.inventory);
+    }
+}
+
+#[test]
+fn the_same_image_yields_the_same_bytes_and_they_are_read_back_without_loss() {
+    let blob = layer(&[]);
+    let (first, second) = (bill(&blob), bill(&blob));
+    let written = spdx::write(&first).unwrap();
+    assert_eq!(written, spdx::write(&second).unwrap());
+    assert_eq!(spdx::read(&written).unwrap(), first);
+}
+
+#[test]
+fn an_inventory_survives_being_kept() {
+    let layer = layer::read(layer(&[]).as_slice(), &Limits::DEFAULT).unwrap();
+    let kept = serde_json::to_vec(&layer.inventory).unwrap();
+    let read: layer::LayerInventory = serde_json::from_slice(&kept).unwrap();
+    assert_eq!(read, layer.inventory);
+    assert_eq!(serde_json::to_vec(&read).unwrap(), kept);
+}

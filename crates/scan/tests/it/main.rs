@@ -1,0 +1,10 @@
+//! The scan engine against real tools: layers made by tar, package sets as dpkg lists them,
+//! versions as the native tools order them, databases as Go writes them.
+
+#![allow(clippy::unwrap_used)]
+
+mod debian;
+mod hostile;
+mod random;
+mod trivy;
+mod versions;
