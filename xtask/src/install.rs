@@ -9,10 +9,12 @@ use std::process::{Command, Stdio};
 
 /// Debian packages and the command that works only where each is installed. Debian's Python comes
 /// without the means to make an environment; those are a package of their own.
-const PACKAGES: [(&str, &[&str]); 3] = [
+const PACKAGES: [(&str, &[&str]); 5] = [
     ("etcd-server", &["etcd", "--version"]),
     ("python3-venv", &["python3", "-c", "import ensurepip, venv"]),
     ("procps", &["pgrep", "--version"]),
+    ("docker-registry", &["docker-registry", "--version"]),
+    ("nats-server", &["nats-server", "--version"]),
 ];
 
 /// The third family of clients, beside kubectl and kube-rs.
