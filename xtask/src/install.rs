@@ -9,7 +9,7 @@ use std::process::{Command, Stdio};
 
 /// Debian packages and the command that works only where each is installed. Debian's Python comes
 /// without the means to make an environment; those are a package of their own.
-const PACKAGES: [(&str, &[&str]); 4] = [
+const PACKAGES: [(&str, &[&str]); 6] = [
     ("etcd-server", &["etcd", "--version"]),
     ("python3-venv", &["python3", "-c", "import ensurepip, venv"]),
     ("procps", &["pgrep", "--version"]),
@@ -22,6 +22,8 @@ const PACKAGES: [(&str, &[&str]); 4] = [
             "command -v initdb || ls /usr/lib/postgresql/*/bin/initdb",
         ],
     ),
+    ("docker-registry", &["docker-registry", "--version"]),
+    ("nats-server", &["nats-server", "--version"]),
 ];
 
 /// The third family of clients, beside kubectl and kube-rs.

@@ -53,6 +53,13 @@ pub fn find_one(name: &str) -> Result<PathBuf> {
     bail!("{name} not found: run `cargo xtask test`, which builds it, or set KUBEBUILDER_ASSETS")
 }
 
+/// Finds a program of a Debian package, in `PATH` or where servers are installed.
+pub(crate) fn find_program(name: &str, package: &str) -> Result<PathBuf> {
+    let places = ["/usr/bin", "/usr/sbin"].map(PathBuf::from);
+    locate(name, places.into_iter(), env::var_os("PATH").as_deref())
+        .with_context(|| format!("{name} is not installed: apt-get install {package}"))
+}
+
 /// Finds the Kubernetes binaries, or builds them with Go (some 15 minutes on two cores, once).
 pub fn ensure_kubernetes() -> Result<Binaries> {
     if BUILT.iter().any(|name| find_one(name).is_err()) {

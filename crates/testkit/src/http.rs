@@ -246,6 +246,21 @@ fn tls(kubeconfig: &Kubeconfig) -> Result<ClientConfig> {
     Ok(builder.with_client_auth_cert(chain, key)?)
 }
 
+/// A client for plain HTTP, and for HTTPS under the given authority.
+pub(crate) fn plain_client(authority: Option<&str>) -> Result<reqwest::Client> {
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let mut roots = RootCertStore::empty();
+    for certificate in CertificateDer::pem_slice_iter(authority.unwrap_or_default().as_bytes()) {
+        roots.add(certificate.context("the certificate authority")?)?;
+    }
+    let tls = ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()?
+        .with_root_certificates(roots)
+        .with_no_client_auth();
+    let builder = reqwest::Client::builder().tls_backend_preconfigured(tls);
+    Ok(builder.no_proxy().timeout(ANSWER).build()?)
+}
+
 /// Whether `/readyz` answers 200. For use while a server starts: a failure of any sort is "no".
 /// It runs on a thread of its own, so that it may be called from inside and outside a runtime.
 pub fn is_ready(kubeconfig: &Kubeconfig) -> bool {

@@ -1,7 +1,8 @@
-//! Real servers and real clients for the tests: etcd, kube-apiserver, PostgreSQL, `kubectl` and
-//! Muster itself as processes on private ports, and an HTTPS client that sends a request exactly as written.
+//! Real servers and real clients for the tests: etcd, kube-apiserver, PostgreSQL, `kubectl`, an OCI
+//! registry, NATS and Muster itself as processes on private ports, an HTTPS client that sends a request
+//! exactly as written, and a proxy that brings a network's faults between a client and a server.
 //! Nothing here pretends: a test that cannot find its server fails and says how to get it.
-//! Start reading at [`kubernetes::Kubernetes`] and [`muster::Muster`].
+//! Start reading at [`kubernetes::Kubernetes`], [`registry::Registry`] and [`muster::Muster`].
 
 pub mod binaries;
 pub mod bolt;
@@ -15,5 +16,9 @@ pub mod muster;
 pub mod port;
 pub mod postgres;
 pub mod process;
+pub mod proxy;
+pub mod push;
+pub mod registry;
+pub mod token;
 pub mod wait;
 pub mod watch;
