@@ -1,0 +1,191 @@
+//! The first stage: which images there are. Every platform of every wanted tag becomes an Image,
+//! owned by its Registry. How many there are is written down last, when all of them exist.
+
+use crate::access::{self, Access};
+use crate::message::Job;
+use crate::object::{IMAGE, JOB_NAME, JOB_UID, REGISTRY};
+use crate::work::{Operator, Trouble};
+use crate::{name, reconcile};
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use muster_api::Platform;
+use muster_registry::{Digest, ImageConfig, ImageManifest, Manifest, Repository};
+use serde_json::{Value, json};
+use std::collections::BTreeSet;
+
+/// Creates the Images of a job.
+pub(crate) async fn create(operator: &Operator, job: &Job) -> Result<(), Trouble> {
+    let Some(object) = reconcile::live(operator, job).await? else {
+        return Ok(());
+    };
+    let registry = object.data["spec"]["registry"].as_str().unwrap_or_default();
+    let Some(access) = access::open(operator, &job.namespace, registry).await? else {
+        // The reconciler sees that too, and says so.
+        return Ok(());
+    };
+    reconcile::note(operator, &object, None).await?;
+    let mut made = BTreeSet::new();
+    for repository in repositories(&access).await? {
+        for tag in access.client.tags(&repository).await? {
+            for image in images(&access, &repository, &tag).await? {
+                let name = image.name(registry);
+                let owner = json!({
+                    "apiVersion": REGISTRY.api_version(), "kind": REGISTRY.kind,
+                    "name": registry, "uid": access.uid,
+                    "controller": true, "blockOwnerDeletion": true,
+                });
+                let body = image.object(&name, registry, owner, job);
+                IMAGE.apply(operator.client(), &job.namespace, &name, &body).await?;
+                made.insert(name);
+            }
+        }
+    }
+    reconcile::note(operator, &object, Some(made.len())).await
+}
+
+async fn repositories(access: &Access) -> Result<Vec<Repository>, Trouble> {
+    let spec = &access.spec;
+    if spec.repositories.is_empty() {
+        if spec.catalog_type == "NoCatalog" {
+            let why = "the Registry has no catalog and lists no repositories";
+            return Err(Trouble::permanent(why));
+        }
+        return Ok(access.client.catalog(&access.host).await?);
+    }
+    let wanted = spec.repositories.iter();
+    if let Some(filter) = wanted.clone().find(|filter| !filter.match_conditions.is_empty()) {
+        let why = format!(
+            "repository {} has matchConditions, which this version does not evaluate; remove them to scan every tag",
+            filter.name
+        );
+        return Err(Trouble::permanent(why));
+    }
+    wanted
+        .map(|filter| Repository::on(&access.host, &filter.name).map_err(Trouble::permanent))
+        .collect()
+}
+
+/// One platform of a tag.
+struct Found {
+    repository: Repository,
+    tag: String,
+    digest: Digest,
+    index: Option<Digest>,
+    platform: Option<Platform>,
+    manifest: ImageManifest,
+    config: ImageConfig,
+}
+
+/// The images behind a tag; what is no image (a chart, a signature) has none.
+async fn images(
+    access: &Access,
+    repository: &Repository,
+    tag: &str,
+) -> Result<Vec<Found>, Trouble> {
+    let reference = repository.tagged(tag).map_err(Trouble::permanent)?;
+    let fetched = access.client.manifest(&reference).await?;
+    let (index, manifests) = match fetched.manifest {
+        Manifest::Image(manifest) => (None, vec![(fetched.digest, None, manifest)]),
+        Manifest::Index(index) => {
+            let mut manifests = Vec::new();
+            for entry in index.images() {
+                let unwanted = |platform| !access.spec.wants(platform);
+                if entry.platform.as_ref().is_some_and(unwanted) {
+                    continue;
+                }
+                let fetched = access.client.manifest(&repository.at(&entry.digest)).await?;
+                if let Manifest::Image(manifest) = fetched.manifest {
+                    manifests.push((fetched.digest, entry.platform.clone(), manifest));
+                }
+            }
+            (Some(fetched.digest), manifests)
+        }
+    };
+    let mut found = Vec::new();
+    for (digest, platform, manifest) in manifests {
+        if !manifest.is_image() {
+            continue;
+        }
+        let config = access.client.config(repository, &manifest.config).await?;
+        let platform = platform.or_else(|| config.platform.clone());
+        if platform.as_ref().is_some_and(|platform| !access.spec.wants(platform)) {
+            continue;
+        }
+        found.push(Found {
+            repository: repository.clone(),
+            tag: tag.to_owned(),
+            digest,
+            index: index.clone(),
+            platform,
+            manifest,
+            config,
+        });
+    }
+    Ok(found)
+}
+
+impl Found {
+    fn platform(&self) -> String {
+        self.platform.as_ref().map(Platform::to_string).unwrap_or_default()
+    }
+
+    fn name(&self, registry: &str) -> String {
+        let reference = format!("{}:{}", self.repository.name(), self.tag);
+        name::image(registry, &reference, &self.platform(), &self.digest.to_string())
+    }
+
+    fn object(&self, name: &str, registry: &str, owner: Value, job: &Job) -> Value {
+        let mut metadata = json!({
+            "registry": registry, "registryURI": self.repository.host().as_str(),
+            "repository": self.repository.name(), "tag": self.tag,
+            "digest": self.digest.to_string(),
+        });
+        if let Some(index) = &self.index {
+            metadata["indexDigest"] = json!(index.to_string());
+        }
+        if let Some(platform) = &self.platform {
+            metadata["platform"] = json!({"os": platform.os, "architecture": platform.architecture});
+            if let Some(variant) = &platform.variant {
+                metadata["platform"]["variant"] = json!(variant);
+            }
+        }
+        json!({
+            "apiVersion": IMAGE.api_version(), "kind": IMAGE.kind,
+            "metadata": {
+                "name": name, "namespace": job.namespace, "ownerReferences": [owner],
+                "labels": labels(job),
+            },
+            "imageMetadata": metadata,
+            "layers": self.layers(),
+        })
+    }
+
+    /// The layers with the build steps that made them; steps that made none are left out.
+    fn layers(&self) -> Vec<Value> {
+        let mut steps = self.config.history.iter().filter(|step| !step.empty_layer);
+        let layers = self.manifest.layers.iter().zip(&self.config.diff_ids);
+        layers
+            .map(|(layer, diff)| {
+                let command = steps.next().map(|step| STANDARD.encode(&step.created_by));
+                json!({
+                    "digest": layer.digest.to_string(), "diffID": diff.to_string(),
+                    "command": command.unwrap_or_default(),
+                })
+            })
+            .collect()
+    }
+}
+
+/// What ties an object to its job, and to this program.
+pub(crate) fn labels(job: &Job) -> Value {
+    json!({
+        "app.kubernetes.io/managed-by": "sbomscanner",
+        "app.kubernetes.io/part-of": "sbomscanner",
+        JOB_UID: job.uid, JOB_NAME: label(&job.name),
+    })
+}
+
+/// A label's value is shorter than a name may be; a longer name is found by its job's own watch.
+fn label(name: &str) -> Option<&str> {
+    (name.len() <= 63).then_some(name)
+}

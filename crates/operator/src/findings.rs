@@ -1,0 +1,74 @@
+//! The third stage: what is wrong with an image. Its SBOM is matched with the vulnerability data,
+//! and the report written under the image's name.
+
+use crate::catalog::labels;
+use crate::message::Message;
+use crate::object::{REPORT, SBOM};
+use crate::reconcile;
+use crate::work::{Operator, Trouble};
+use kube::api::ObjectMeta;
+use muster_scan::matching;
+use muster_scan::report::Report;
+use muster_scan::sbom::spdx;
+use muster_scan::vulnerability::Database;
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+
+/// What is needed of an SBOM.
+#[derive(Deserialize)]
+struct Sbom {
+    metadata: ObjectMeta,
+    #[serde(rename = "imageMetadata")]
+    about: Value,
+    spdx: Option<Box<RawValue>>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Written<'a> {
+    api_version: String,
+    kind: &'static str,
+    metadata: Value,
+    image_metadata: &'a Value,
+    report: Report,
+}
+
+/// Matches the SBOM of an image.
+pub(crate) async fn scan(operator: &Operator, message: &Message) -> Result<(), Trouble> {
+    let (job, client) = (&message.scanjob, operator.client());
+    let name = message.image.as_deref().unwrap_or_default();
+    if reconcile::live(operator, job).await?.is_none() {
+        return Ok(());
+    }
+    let Some(sbom) = SBOM.read::<Sbom>(client, &job.namespace, name).await? else {
+        return Ok(());
+    };
+    let spdx = sbom.spdx.ok_or_else(|| Trouble::permanent("the SBOM is empty"))?;
+    let database = operator.database()?;
+    let report = tokio::task::spawn_blocking(move || report(&spdx, &*database));
+    let report = report.await.map_err(Trouble::permanent)??;
+    let owner = json!({
+        "apiVersion": SBOM.api_version(), "kind": SBOM.kind,
+        "name": name, "uid": sbom.metadata.uid,
+        "controller": true, "blockOwnerDeletion": true,
+    });
+    let written = Written {
+        api_version: REPORT.api_version(),
+        kind: REPORT.kind,
+        metadata: json!({
+            "name": name, "namespace": job.namespace, "labels": labels(job),
+            "ownerReferences": [owner],
+        }),
+        image_metadata: &sbom.about,
+        report,
+    };
+    Ok(REPORT.apply(client, &job.namespace, name, &written).await?)
+}
+
+fn report(spdx: &RawValue, database: &dyn Database) -> Result<Report, Trouble> {
+    let bill = spdx::read(spdx.get().as_bytes()).map_err(Trouble::permanent)?;
+    let findings = matching::find(&bill, database).map_err(Trouble::permanent)?;
+    let now = jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
+    Ok(Report::new(&bill, &findings, database.metadata(), Some(&now)))
+}

@@ -1,0 +1,183 @@
+//! How far a ScanJob has come, decided from what is there: its Registry, its Images and their
+//! outcomes. The phase becomes the four conditions of its status, exactly one of which holds.
+
+use serde_json::{Value, json};
+
+/// What is known of a job.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Facts {
+    /// Its Registry exists.
+    pub(crate) registry: bool,
+    /// How many images were found; none until all are.
+    pub(crate) images: Option<usize>,
+    /// How many of them have their findings.
+    pub(crate) scanned: usize,
+    /// How many of them have their bill.
+    pub(crate) bills: usize,
+    /// Why the others will never have theirs.
+    pub(crate) failures: Vec<String>,
+    /// Work on it has begun.
+    pub(crate) started: bool,
+}
+
+/// How far a job has come.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Phase {
+    Scheduled,
+    Catalog,
+    Bills,
+    Scanning,
+    NoImages,
+    Complete,
+    Failed {
+        reason: &'static str,
+        message: String,
+    },
+}
+
+/// Decides how far a job has come.
+pub(crate) fn phase(facts: &Facts) -> Phase {
+    let Some(images) = facts.images else {
+        return match (facts.registry, facts.started) {
+            (false, _) => Phase::Failed {
+                reason: "RegistryNotFound",
+                message: "The Registry of this ScanJob does not exist".into(),
+            },
+            (true, false) => Phase::Scheduled,
+            (true, true) => Phase::Catalog,
+        };
+    };
+    let failed = facts.failures.len();
+    match facts.failures.first() {
+        _ if images == 0 => Phase::NoImages,
+        _ if facts.scanned + failed < images && facts.bills + failed < images => Phase::Bills,
+        _ if facts.scanned + failed < images => Phase::Scanning,
+        None => Phase::Complete,
+        Some(first) => Phase::Failed {
+            reason: "InternalError",
+            message: format!("{failed} of {images} images could not be scanned; the first: {first}"),
+        },
+    }
+}
+
+impl Phase {
+    pub(crate) fn has_ended(&self) -> bool {
+        matches!(
+            self,
+            Phase::NoImages | Phase::Complete | Phase::Failed { .. }
+        )
+    }
+
+    /// The condition that holds, its reason and message, and what the others say meanwhile.
+    fn words(&self) -> (&'static str, &'static str, &str, &'static str, &'static str) {
+        const RUNNING: &str = "ScanJob is in progress";
+        const DONE: &str = "ScanJob completed successfully";
+        let running = |reason, message| ("InProgress", reason, message, "InProgress", RUNNING);
+        match self {
+            Phase::Scheduled => (
+                "Scheduled",
+                "Scheduled",
+                "ScanJob is scheduled",
+                "Scheduled",
+                "ScanJob is scheduled",
+            ),
+            Phase::Catalog => running("CatalogCreationInProgress", "Catalog creation in progress"),
+            Phase::Bills => running("SBOMGenerationInProgress", "SBOM generation in progress"),
+            Phase::Scanning => running("ImageScanInProgress", "Image scan in progress"),
+            Phase::NoImages => ("Complete", "NoImagesToScan", "No images to scan", "Complete", DONE),
+            Phase::Complete => (
+                "Complete",
+                "AllImagesScanned",
+                "All images scanned successfully",
+                "Complete",
+                DONE,
+            ),
+            Phase::Failed { reason, message } => {
+                ("Failed", reason, message, "Failed", "ScanJob failed")
+            }
+        }
+    }
+
+    /// The conditions; a time moves only with its condition.
+    pub(crate) fn conditions(&self, before: &Value, generation: i64, now: &str) -> Value {
+        let (holds, reason, message, other_reason, other_message) = self.words();
+        let condition = |kind: &str| {
+            let (status, reason, message) = match kind == holds {
+                true => ("True", reason, message),
+                false => ("False", other_reason, other_message),
+            };
+            let known = before.as_array().into_iter().flatten();
+            let since = known
+                .filter(|known| known["type"] == kind && known["status"] == status)
+                .find_map(|known| known["lastTransitionTime"].as_str())
+                .unwrap_or(now);
+            json!({
+                "type": kind, "status": status, "reason": reason, "message": message,
+                "lastTransitionTime": since, "observedGeneration": generation,
+            })
+        };
+        json!(["Scheduled", "InProgress", "Complete", "Failed"].map(condition))
+    }
+}
+
+/// Whether a job's status says that it has ended.
+pub(crate) fn has_ended(status: &Value) -> bool {
+    let conditions = status["conditions"].as_array().into_iter().flatten();
+    let mut holding = conditions.filter(|condition| condition["status"] == "True");
+    holding.any(|condition| condition["type"] == "Complete" || condition["type"] == "Failed")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_phase_follows_from_what_is_there() {
+        let facts = |images, bills, scanned, failures: &[&str]| Facts {
+            registry: true,
+            started: true,
+            images,
+            bills,
+            scanned,
+            failures: failures.iter().map(|text| (*text).to_owned()).collect(),
+        };
+        for (facts, reason) in [
+            (Facts::default(), "RegistryNotFound"),
+            (
+                Facts {
+                    registry: true,
+                    ..Facts::default()
+                },
+                "Scheduled",
+            ),
+            (facts(None, 0, 0, &[]), "CatalogCreationInProgress"),
+            (facts(Some(0), 0, 0, &[]), "NoImagesToScan"),
+            (facts(Some(2), 1, 1, &[]), "SBOMGenerationInProgress"),
+            (facts(Some(2), 2, 1, &[]), "ImageScanInProgress"),
+            (facts(Some(2), 1, 0, &["bad"]), "ImageScanInProgress"),
+            (facts(Some(2), 1, 1, &["bad"]), "InternalError"),
+            (facts(Some(2), 2, 2, &[]), "AllImagesScanned"),
+        ] {
+            let phase = phase(&facts);
+            let conditions = phase.conditions(&Value::Null, 1, "now");
+            let holding: Vec<_> = conditions.as_array().unwrap().iter().collect();
+            let holding: Vec<_> = holding.iter().filter(|c| c["status"] == "True").collect();
+            assert_eq!(holding.len(), 1);
+            assert_eq!(holding[0]["reason"], reason, "{facts:?}");
+            assert_eq!(has_ended(&json!({"conditions": conditions})), phase.has_ended());
+        }
+    }
+
+    #[test]
+    fn times_move_only_with_their_condition() {
+        let first = Phase::Catalog.conditions(&Value::Null, 1, "one");
+        let second = Phase::Bills.conditions(&first, 1, "two");
+        let third = Phase::Complete.conditions(&second, 1, "three");
+        let times = |conditions: &Value| -> Vec<String> {
+            let list = conditions.as_array().unwrap().iter();
+            list.map(|c| c["lastTransitionTime"].as_str().unwrap().to_owned()).collect()
+        };
+        assert_eq!(times(&second), ["one", "one", "one", "one"]);
+        assert_eq!(times(&third), ["one", "three", "three", "one"]);
+    }
+}

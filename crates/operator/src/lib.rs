@@ -1,0 +1,20 @@
+//! Reconcilers, and the workers that do what they hand out. It speaks only to a `kube::Client` and
+//! a `Queue`, so it cannot tell a cluster from one process, and it keeps no state: what has been
+//! done is read from the objects, and a message only says that looking is worth it. Start reading
+//! at [`Operator`].
+//!
+//! A ScanJob becomes Images ([`catalog`]), an Image its SBOM ([`bill`]), an SBOM its
+//! VulnerabilityReport ([`findings`]); [`job`] decides how far a ScanJob has come.
+
+mod access;
+mod bill;
+mod catalog;
+mod findings;
+mod job;
+mod message;
+mod name;
+mod object;
+mod reconcile;
+mod work;
+
+pub use work::Operator;

@@ -1,0 +1,42 @@
+//! The messages between the stages. Each names its job and what it is about, and has an id, so
+//! that sending it again while it waits changes nothing.
+
+use bytes::Bytes;
+use serde::{Deserialize, Serialize};
+
+/// Find the images of a job.
+pub(crate) const CATALOG: &str = "sbomscanner.catalog.create";
+/// Write the bill of an image.
+pub(crate) const GENERATE: &str = "sbomscanner.sbom.generate";
+/// Match the bill of an image.
+pub(crate) const SCAN: &str = "sbomscanner.sbom.scan";
+
+/// Which ScanJob it is for.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+pub(crate) struct Job {
+    pub(crate) namespace: String,
+    pub(crate) name: String,
+    pub(crate) uid: String,
+}
+
+/// Which job, and which of its images; none for the job itself.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+pub(crate) struct Message {
+    pub(crate) scanjob: Job,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) image: Option<String>,
+}
+
+impl Message {
+    pub(crate) fn id(&self, stage: &str) -> String {
+        let uid = &self.scanjob.uid;
+        match &self.image {
+            None => format!("{stage}/{uid}"),
+            Some(image) => format!("{stage}/{uid}/{image}"),
+        }
+    }
+
+    pub(crate) fn encode(&self) -> Result<Bytes, serde_json::Error> {
+        serde_json::to_vec(self).map(Bytes::from)
+    }
+}

@@ -1,0 +1,147 @@
+//! Our kinds as the client sees them: where they are served, and how an object is written. An
+//! object is always applied whole, so that writing it twice is writing it once.
+
+use kube::api::{ApiResource, DynamicObject, ListParams, Patch, PatchParams};
+use kube::{Api, Client};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+/// The name under which our fields are owned.
+pub(crate) const MANAGER: &str = "muster";
+/// Ties an object to the ScanJob it was made for.
+pub(crate) const JOB_UID: &str = "sbomscanner.kubewarden.io/scanjob-uid";
+/// The name of that ScanJob.
+pub(crate) const JOB_NAME: &str = "sbomscanner.kubewarden.io/scanjob";
+/// Why an image could not be scanned, and by which job: `uid: reason`.
+pub(crate) const FAILURE: &str = "sbomscanner.kubewarden.io/scan-failure";
+
+const SCANNER: &str = "sbomscanner.kubewarden.io";
+const STORAGE: &str = "storage.sbomscanner.kubewarden.io";
+const VERSION: &str = "v1alpha1";
+
+/// A kind of ours.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Kind {
+    group: &'static str,
+    pub(crate) kind: &'static str,
+    plural: &'static str,
+}
+
+pub(crate) const REGISTRY: Kind = kind(SCANNER, "Registry", "registries");
+pub(crate) const SCAN_JOB: Kind = kind(SCANNER, "ScanJob", "scanjobs");
+pub(crate) const IMAGE: Kind = kind(STORAGE, "Image", "images");
+pub(crate) const SBOM: Kind = kind(STORAGE, "SBOM", "sboms");
+pub(crate) const REPORT: Kind = kind(STORAGE, "VulnerabilityReport", "vulnerabilityreports");
+
+const fn kind(group: &'static str, kind: &'static str, plural: &'static str) -> Kind {
+    Kind {
+        group,
+        kind,
+        plural,
+    }
+}
+
+impl Kind {
+    pub(crate) fn api_version(&self) -> String {
+        format!("{}/{VERSION}", self.group)
+    }
+
+    pub(crate) fn resource(&self) -> ApiResource {
+        ApiResource {
+            group: self.group.into(),
+            version: VERSION.into(),
+            api_version: self.api_version(),
+            kind: self.kind.into(),
+            plural: self.plural.into(),
+        }
+    }
+
+    pub(crate) fn all(&self, client: &Client) -> Api<DynamicObject> {
+        Api::all_with(client.clone(), &self.resource())
+    }
+
+    pub(crate) fn within(&self, client: &Client, namespace: &str) -> Api<DynamicObject> {
+        Api::namespaced_with(client.clone(), namespace, &self.resource())
+    }
+
+    fn path(&self, namespace: &str, name: &str) -> String {
+        let version = self.api_version();
+        format!("/apis/{version}/namespaces/{namespace}/{}/{name}", self.plural)
+    }
+
+    /// Makes an object what is given; fields of others stay theirs.
+    pub(crate) async fn apply(
+        &self,
+        client: &Client,
+        namespace: &str,
+        name: &str,
+        object: &impl Serialize,
+    ) -> Result<(), kube::Error> {
+        let body = serde_json::to_vec(object).map_err(kube::Error::SerdeError)?;
+        let path = self.path(namespace, name);
+        let request = http::Request::patch(format!("{path}?fieldManager={MANAGER}&force=true"))
+            .header("content-type", "application/apply-patch+yaml")
+            .body(body)
+            .map_err(kube::Error::HttpError)?;
+        client.request_text(request).await.map(drop)
+    }
+
+    /// Reads an object as whatever is needed of it; none if it is not there.
+    pub(crate) async fn read<T: DeserializeOwned>(
+        &self,
+        client: &Client,
+        namespace: &str,
+        name: &str,
+    ) -> Result<Option<T>, kube::Error> {
+        let request = http::Request::get(self.path(namespace, name))
+            .body(Vec::new())
+            .map_err(kube::Error::HttpError)?;
+        match client.request(request).await {
+            Ok(object) => Ok(Some(object)),
+            Err(kube::Error::Api(status)) if status.code == 404 => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// The metadata of the objects made for a job.
+    pub(crate) async fn of_job(
+        &self,
+        client: &Client,
+        namespace: &str,
+        uid: &str,
+    ) -> Result<Vec<kube::api::ObjectMeta>, kube::Error> {
+        let api = self.within(client, namespace);
+        let mut parameters = ListParams::default()
+            .labels(&format!("{JOB_UID}={uid}"))
+            .limit(500);
+        let mut found = Vec::new();
+        loop {
+            let page = api.list_metadata(&parameters).await?;
+            found.extend(page.items.into_iter().map(|item| item.metadata));
+            match page.metadata.continue_.filter(|token| !token.is_empty()) {
+                Some(token) => parameters = parameters.continue_token(&token),
+                None => return Ok(found),
+            }
+        }
+    }
+
+    /// Changes some fields of an object.
+    pub(crate) async fn merge(
+        &self,
+        client: &Client,
+        namespace: &str,
+        name: &str,
+        patch: &Value,
+    ) -> Result<(), kube::Error> {
+        let parameters = PatchParams::apply(MANAGER);
+        let api = self.within(client, namespace);
+        api.patch(name, &parameters, &Patch::Merge(patch)).await?;
+        Ok(())
+    }
+}
+
+/// Whether an object is simply not there.
+pub(crate) fn is_absent(error: &kube::Error) -> bool {
+    matches!(error, kube::Error::Api(status) if status.code == 404)
+}

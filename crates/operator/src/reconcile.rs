@@ -1,0 +1,204 @@
+//! The ScanJob's reconciler: load what is there, decide how far the job has come, hand out what is
+//! missing, and say so in its status. It is woken by the job and by what is made for it; should
+//! every message be lost, it hands them out again.
+
+use crate::job::{self, Facts, Phase};
+use crate::message::{CATALOG, GENERATE, Job, Message};
+use crate::object::{FAILURE, IMAGE, JOB_NAME, MANAGER, REGISTRY, REPORT, SBOM, SCAN_JOB, is_absent};
+use crate::work::{Operator, Trouble};
+use futures::StreamExt;
+use kube::ResourceExt;
+use kube::api::{DynamicObject, ObjectMeta, Patch, PatchParams};
+use kube::runtime::controller::Action;
+use kube::runtime::reflector::ObjectRef;
+use kube::runtime::{Controller, watcher};
+use serde_json::{Value, json};
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio_util::sync::CancellationToken;
+
+/// A job under way is looked at this often, whatever happens.
+const AGAIN: Duration = Duration::from_secs(30);
+/// After trouble.
+const SOON: Duration = Duration::from_secs(5);
+
+/// Reconciles until `stop`.
+pub(crate) async fn run(operator: Arc<Operator>, stop: CancellationToken) {
+    let client = operator.client();
+    let marked = || watcher::Config::default().labels(JOB_NAME);
+    let job_of = |object: DynamicObject| {
+        let name = object.labels().get(JOB_NAME).cloned();
+        let namespace = object.namespace().unwrap_or_default();
+        name.map(|name| ObjectRef::new_with(&name, SCAN_JOB.resource()).within(&namespace))
+    };
+    Controller::new_with(SCAN_JOB.all(client), watcher::Config::default(), SCAN_JOB.resource())
+        .watches_with(IMAGE.all(client), IMAGE.resource(), marked(), job_of)
+        .watches_with(REPORT.all(client), REPORT.resource(), marked(), job_of)
+        .graceful_shutdown_on(stop.cancelled_owned())
+        .run(reconcile, |_, _, _| Action::requeue(SOON), operator)
+        .for_each(async |outcome| {
+            if let Err(error) = outcome {
+                tracing::warn!(%error, "reconciling ScanJobs");
+            }
+        })
+        .await;
+}
+
+async fn reconcile(object: Arc<DynamicObject>, operator: Arc<Operator>) -> Result<Action, Trouble> {
+    let status = &object.data["status"];
+    if job::has_ended(status) || object.metadata.deletion_timestamp.is_some() {
+        return Ok(Action::await_change());
+    }
+    let job = Job {
+        namespace: object.namespace().unwrap_or_default(),
+        name: object.name_any(),
+        uid: object.uid().unwrap_or_default(),
+    };
+    let loaded = load(&operator, &object, &job).await?;
+    let phase = job::phase(&loaded.facts);
+    if !phase.has_ended() {
+        hand_out(&operator, &job, &loaded).await?;
+    }
+    write(&operator, &object, &phase, &loaded.facts).await?;
+    Ok(match phase.has_ended() {
+        true => Action::await_change(),
+        false => Action::requeue(AGAIN),
+    })
+}
+
+struct Loaded {
+    facts: Facts,
+    /// Images that have neither findings nor a failure.
+    open: Vec<String>,
+}
+
+async fn load(operator: &Operator, object: &DynamicObject, job: &Job) -> Result<Loaded, Trouble> {
+    let (client, namespace) = (operator.client(), &job.namespace);
+    let registry = object.data["spec"]["registry"].as_str().unwrap_or_default();
+    let registry = REGISTRY.within(client, namespace).get_metadata_opt(registry).await?;
+    let status = &object.data["status"];
+    let mut facts = Facts {
+        registry: registry.is_some(),
+        started: status["startTime"].is_string(),
+        images: status["imagesCount"].as_u64().map(|count| count as usize),
+        ..Facts::default()
+    };
+    let mut open = Vec::new();
+    if facts.images.is_some() {
+        let names = |found: Vec<ObjectMeta>| -> BTreeSet<String> {
+            found.into_iter().filter_map(|metadata| metadata.name).collect()
+        };
+        let reports = names(REPORT.of_job(client, namespace, &job.uid).await?);
+        let bills = names(SBOM.of_job(client, namespace, &job.uid).await?);
+        let images = IMAGE.of_job(client, namespace, &job.uid).await?;
+        let gone = facts.images.unwrap_or_default().saturating_sub(images.len());
+        let deleted = || "an image was deleted meanwhile".to_owned();
+        facts.failures.extend(std::iter::repeat_with(deleted).take(gone));
+        for image in images {
+            let name = image.name.clone().unwrap_or_default();
+            facts.bills += usize::from(bills.contains(&name));
+            match failure(&image, &job.uid) {
+                _ if reports.contains(&name) => facts.scanned += 1,
+                Some(why) => facts.failures.push(format!("{name}: {why}")),
+                None => open.push(name),
+            }
+        }
+    }
+    Ok(Loaded { facts, open })
+}
+
+/// Why this job cannot scan an image.
+fn failure(image: &ObjectMeta, uid: &str) -> Option<String> {
+    let text = image.annotations.as_ref()?.get(FAILURE)?;
+    let (job, why) = text.split_once(": ")?;
+    (job == uid).then(|| why.to_owned())
+}
+
+async fn hand_out(operator: &Operator, job: &Job, loaded: &Loaded) -> Result<(), Trouble> {
+    let message = |image| Message {
+        scanjob: job.clone(),
+        image,
+    };
+    if loaded.facts.images.is_none() {
+        return operator.send(CATALOG, "createCatalog", &message(None)).await;
+    }
+    for image in &loaded.open {
+        let message = message(Some(image.clone()));
+        operator.send(GENERATE, "generateSBOM", &message).await?;
+    }
+    Ok(())
+}
+
+/// Writes the status if it says anything new.
+async fn write(
+    operator: &Operator,
+    object: &DynamicObject,
+    phase: &Phase,
+    facts: &Facts,
+) -> Result<(), Trouble> {
+    let now = jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
+    let before = &object.data["status"];
+    let generation = object.metadata.generation.unwrap_or_default();
+    let mut status = json!({"conditions": phase.conditions(&before["conditions"], generation, &now)});
+    if facts.images.is_some() {
+        status["scannedImagesCount"] = json!(facts.scanned);
+        status["failedImagesCount"] = json!(facts.failures.len());
+    }
+    if phase.has_ended() {
+        status["completionTime"] = json!(now);
+    }
+    let new = status.as_object().into_iter().flatten();
+    if new.into_iter().all(|(field, value)| before[field] == *value) {
+        return Ok(());
+    }
+    patch(operator, object, status).await
+}
+
+async fn patch(operator: &Operator, object: &DynamicObject, status: Value) -> Result<(), Trouble> {
+    let namespace = object.namespace().unwrap_or_default();
+    let api = SCAN_JOB.within(operator.client(), &namespace);
+    let patch = Patch::Merge(json!({"status": status}));
+    let patched = api
+        .patch_status(&object.name_any(), &PatchParams::apply(MANAGER), &patch)
+        .await;
+    match patched {
+        Err(error) if is_absent(&error) => Ok(()),
+        other => Ok(other.map(drop)?),
+    }
+}
+
+/// The job itself, if it is still the same and has not ended.
+pub(crate) async fn live(operator: &Operator, job: &Job) -> Result<Option<DynamicObject>, Trouble> {
+    let api = SCAN_JOB.within(operator.client(), &job.namespace);
+    let object = api.get_opt(&job.name).await?;
+    Ok(object.filter(|object| {
+        object.uid().as_ref() == Some(&job.uid) && !job::has_ended(&object.data["status"])
+    }))
+}
+
+/// Ends a job that cannot be done.
+pub(crate) async fn fail(operator: &Operator, job: &Job, why: &str) -> Result<(), Trouble> {
+    let Some(object) = live(operator, job).await? else {
+        return Ok(());
+    };
+    let phase = Phase::Failed {
+        reason: "InternalError",
+        message: why.to_owned(),
+    };
+    write(operator, &object, &phase, &Facts::default()).await
+}
+
+/// Says that work on a job has begun, or how many images it has.
+pub(crate) async fn note(
+    operator: &Operator,
+    object: &DynamicObject,
+    images: Option<usize>,
+) -> Result<(), Trouble> {
+    let status = match images {
+        Some(images) => json!({"imagesCount": images}),
+        None if object.data["status"]["startTime"].is_string() => return Ok(()),
+        None => json!({"startTime": jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string()}),
+    };
+    patch(operator, object, status).await
+}

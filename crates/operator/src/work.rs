@@ -1,0 +1,173 @@
+//! The operator put together: one reconciler and one worker for each stage, until they are told to
+//! stop. A handler's failure is its message's alone; what a failure means for the image or the job
+//! is written down before the message is given up.
+
+use crate::message::{CATALOG, GENERATE, Job, Message, SCAN};
+use crate::object::{FAILURE, IMAGE};
+use crate::{bill, catalog, findings, reconcile};
+use futures::future::join5;
+use kube::Client;
+use muster_queue::{Failure, Queue, Worker, consume};
+use muster_registry::Traffic;
+use muster_scan::vulnerability::Database;
+use muster_scan::vulnerability::trivy_db::TrivyDatabase;
+use serde_json::json;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+use tokio_util::sync::CancellationToken;
+
+/// What the operator works with.
+pub struct Operator {
+    client: Client,
+    queue: Arc<dyn Queue>,
+    traffic: Traffic,
+    data: PathBuf,
+    database: Mutex<Option<Arc<TrivyDatabase>>>,
+}
+
+/// Why something was not done.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Trouble {
+    #[error("talking to the API server: {0}")]
+    Api(#[from] kube::Error),
+    #[error(transparent)]
+    Registry(#[from] muster_registry::Error),
+    #[error(transparent)]
+    Queue(#[from] muster_queue::QueueError),
+    /// It will not get better.
+    #[error("{0}")]
+    Permanent(String),
+    /// It may get better.
+    #[error("{0}")]
+    Transient(String),
+}
+
+impl Trouble {
+    pub(crate) fn permanent(why: impl ToString) -> Self {
+        Trouble::Permanent(why.to_string())
+    }
+
+    fn is_permanent(&self) -> bool {
+        match self {
+            Trouble::Api(kube::Error::Api(status)) => matches!(status.code, 400 | 413 | 422),
+            Trouble::Registry(error) => !error.is_transient(),
+            Trouble::Permanent(_) => true,
+            Trouble::Api(_) | Trouble::Queue(_) | Trouble::Transient(_) => false,
+        }
+    }
+
+    fn into_failure(self) -> Failure {
+        let after = match &self {
+            Trouble::Registry(error) => error.retry_after(),
+            _ => None,
+        };
+        match self.is_permanent() {
+            true => Failure::Permanent {
+                reason: self.to_string(),
+            },
+            false => Failure::Transient {
+                reason: self.to_string(),
+                after,
+            },
+        }
+    }
+}
+
+impl Operator {
+    /// An operator that keeps its findings through `client`, and finds the vulnerability data in
+    /// the directory `data` as soon as there is some.
+    pub fn new(client: Client, queue: Arc<dyn Queue>, data: PathBuf) -> Arc<Self> {
+        Arc::new(Operator {
+            client,
+            queue,
+            traffic: Traffic::default(),
+            data,
+            database: Mutex::default(),
+        })
+    }
+
+    pub(crate) fn client(&self) -> &Client {
+        &self.client
+    }
+
+    pub(crate) fn traffic(&self) -> Traffic {
+        self.traffic.clone()
+    }
+
+    /// Sends a message, unless it waits already.
+    pub(crate) async fn send(&self, subject: &str, stage: &str, message: &Message) -> Result<(), Trouble> {
+        let payload = message.encode().map_err(Trouble::permanent)?;
+        self.queue.publish(subject, &message.id(stage), payload).await?;
+        Ok(())
+    }
+
+    /// The vulnerability data, opened when first needed.
+    pub(crate) fn database(&self) -> Result<Arc<TrivyDatabase>, Trouble> {
+        let mut database = self.database.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(database) = &*database {
+            return Ok(database.clone());
+        }
+        let opened = TrivyDatabase::open(&self.data, None).map_err(|error| {
+            let directory = self.data.display();
+            Trouble::Transient(format!("there is no vulnerability data in {directory}: {error}"))
+        })?;
+        tracing::info!(version = opened.metadata().version, "vulnerability data opened");
+        Ok(database.insert(Arc::new(opened)).clone())
+    }
+
+    /// Works until `stop`, then finishes what is under way.
+    pub async fn run(self: Arc<Self>, stop: CancellationToken) {
+        let work = |subject, concurrency| {
+            let worker = Worker {
+                concurrency,
+                wait: Duration::from_secs(1),
+                grace: Duration::from_secs(5),
+                ..Worker::default()
+            };
+            let operator = self.clone();
+            let handler = move |job: muster_queue::Job| operator.clone().handle(job);
+            consume(self.queue.clone(), subject, worker, handler, stop.clone())
+        };
+        join5(
+            reconcile::run(self.clone(), stop.clone()),
+            work(CATALOG, 2),
+            work(GENERATE, 2),
+            work(SCAN, 2),
+            async {},
+        )
+        .await;
+    }
+
+    async fn handle(self: Arc<Self>, delivery: muster_queue::Job) -> Result<(), Failure> {
+        let message: Message = serde_json::from_slice(&delivery.payload)
+            .map_err(|error| Trouble::permanent(error).into_failure())?;
+        let done = match delivery.subject.as_str() {
+            CATALOG => catalog::create(&self, &message.scanjob).await,
+            GENERATE => bill::generate(&self, &message).await,
+            _ => findings::scan(&self, &message).await,
+        };
+        let Err(trouble) = done else { return Ok(()) };
+        let (job, image) = (&message.scanjob, message.image.as_deref());
+        tracing::warn!(job = job.name, image, attempt = delivery.attempt, %trouble, "a stage failed");
+        if trouble.is_permanent() || delivery.last {
+            let recorded = self.record(job, image, &trouble.to_string()).await;
+            recorded.map_err(Trouble::into_failure)?;
+        }
+        Err(trouble.into_failure())
+    }
+
+    /// Writes down that an image, or a whole job, cannot be scanned.
+    async fn record(&self, job: &Job, image: Option<&str>, why: &str) -> Result<(), Trouble> {
+        let Some(image) = image else {
+            return reconcile::fail(self, job, why).await;
+        };
+        let failure = format!("{}: {why}", job.uid);
+        let patch = json!({"metadata": {"annotations": {FAILURE: failure}}});
+        match IMAGE.merge(&self.client, &job.namespace, image, &patch).await {
+            // An image that is gone is nobody's failure.
+            Err(error) if crate::object::is_absent(&error) => Ok(()),
+            other => Ok(other?),
+        }
+    }
+}
