@@ -12,6 +12,7 @@ pub mod kubeconfig;
 pub mod kubectl;
 pub mod kubernetes;
 pub mod muster;
+pub mod nats;
 pub mod port;
 pub mod process;
 pub mod proxy;
