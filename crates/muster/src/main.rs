@@ -3,6 +3,7 @@
 mod admission;
 mod certificates;
 mod crds;
+mod inside;
 mod kubeconfig;
 mod up;
 

@@ -2,12 +2,14 @@
 
 use crate::admission::Builtin;
 use crate::certificates::Authority;
-use crate::kubeconfig;
+use crate::{inside, kubeconfig};
 use anyhow::{Context, Result, bail};
 use clap::Args;
 use muster_apiserver::identity::{Certificates, Identity, OwnerOnly};
 use muster_apiserver::respond::full;
 use muster_apiserver::{Parts, Server, Upkeep, listen};
+use muster_operator::Operator;
+use muster_queue::{EmbeddedQueue, Settings};
 use muster_store::{Options, SqliteStore};
 use serde_json::{Value, json};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -28,6 +30,10 @@ pub(crate) struct Up {
     /// The namespace of Muster's own credentials, leases and policies.
     #[arg(long, env = "MUSTER_NAMESPACE", default_value = "muster")]
     namespace: String,
+    /// Where the vulnerability data is: a directory with trivy.db and metadata.json. If not given,
+    /// the directory `vulnerabilities` of the data directory.
+    #[arg(long, env = "MUSTER_DATABASE", value_name = "DIR")]
+    database: Option<PathBuf>,
     /// For how many seconds a watch can resume, or a list fetch its next page.
     #[arg(long, env = "MUSTER_HISTORY_SECONDS", value_name = "SECONDS", default_value_t = Upkeep::default().keep_seconds)]
     history_seconds: u64,
@@ -95,6 +101,15 @@ async fn serve_store(command: &Up, store: Arc<SqliteStore>) -> Result<()> {
         create_namespace(&server, namespace).await?;
     }
     server.start_duties();
+    let queue = command.data.join("queue.db");
+    let queue = EmbeddedQueue::open(&queue, Settings::default()).await?;
+    let queue = Arc::new(queue);
+    let client = inside::client(&server, Identity::new("muster", &["system:masters"]));
+    let vulnerabilities = command.database.clone();
+    let vulnerabilities = vulnerabilities.unwrap_or_else(|| command.data.join("vulnerabilities"));
+    let operator = Operator::new(client, queue.clone(), vulnerabilities);
+    let rest = CancellationToken::new();
+    let operating = tokio::spawn(operator.run(rest.clone()));
     let stop = CancellationToken::new();
     let serving = tokio::spawn(listen::serve(server, listener, tls, stop.clone()));
     let url = format!("https://{}", reachable(address));
@@ -108,8 +123,12 @@ async fn serve_store(command: &Up, store: Arc<SqliteStore>) -> Result<()> {
     );
     told_to_stop().await?;
     eprintln!("stopping");
+    // What is being worked on still needs the server.
+    rest.cancel();
+    operating.await.context("scanning")?;
     stop.cancel();
-    serving.await.context("serving")
+    serving.await.context("serving")?;
+    queue.close().await.context("closing the queue")
 }
 
 async fn bind(address: SocketAddr) -> Result<TcpListener> {

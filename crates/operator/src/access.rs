@@ -95,7 +95,9 @@ async fn credentials(
     };
     let encoded = secret.data["data"][KEY].as_str().unwrap_or_default();
     let bytes = STANDARD.decode(encoded).map_err(|_| {
-        Trouble::permanent(format!("{KEY} of the Secret {namespace}/{name} is not base64"))
+        Trouble::permanent(format!(
+            "{KEY} of the Secret {namespace}/{name} is not base64"
+        ))
     })?;
     Ok(Credentials::from_secret(&bytes)?)
 }

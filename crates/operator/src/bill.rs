@@ -59,7 +59,10 @@ pub(crate) async fn generate(operator: &Operator, message: &Message) -> Result<(
         let labels = known.metadata.labels.as_ref();
         labels.and_then(|labels| labels.get(JOB_UID)) == Some(&job.uid)
     };
-    if !known.as_ref().is_some_and(|known| known.spdx.is_some() && is_ours(known)) {
+    if !known
+        .as_ref()
+        .is_some_and(|known| known.spdx.is_some() && is_ours(known))
+    {
         let spdx = match known.and_then(|known| known.spdx) {
             Some(spdx) => spdx,
             None => bill(operator, &job.namespace, &image.about).await?,
@@ -105,7 +108,11 @@ async fn bill(
     };
     let config = access.client.config(&repository, &manifest.config).await?;
     let layers = layers(&access, &repository, &manifest, &config).await?;
-    let contents = image::merge(layers.iter().map(|layer| (&layer.diff_id, &layer.inventory)));
+    let contents = image::merge(
+        layers
+            .iter()
+            .map(|layer| (&layer.diff_id, &layer.inventory)),
+    );
     let subject = Subject {
         name: format!("{repository}:{}", part("tag")),
         digest: digest.to_string(),

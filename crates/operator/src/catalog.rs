@@ -35,7 +35,9 @@ pub(crate) async fn create(operator: &Operator, job: &Job) -> Result<(), Trouble
                     "controller": true, "blockOwnerDeletion": true,
                 });
                 let body = image.object(&name, registry, owner, job);
-                IMAGE.apply(operator.client(), &job.namespace, &name, &body).await?;
+                IMAGE
+                    .apply(operator.client(), &job.namespace, &name, &body)
+                    .await?;
                 made.insert(name);
             }
         }
@@ -53,7 +55,10 @@ async fn repositories(access: &Access) -> Result<Vec<Repository>, Trouble> {
         return Ok(access.client.catalog(&access.host).await?);
     }
     let wanted = spec.repositories.iter();
-    if let Some(filter) = wanted.clone().find(|filter| !filter.match_conditions.is_empty()) {
+    if let Some(filter) = wanted
+        .clone()
+        .find(|filter| !filter.match_conditions.is_empty())
+    {
         let why = format!(
             "repository {} has matchConditions, which this version does not evaluate; remove them to scan every tag",
             filter.name
@@ -93,7 +98,10 @@ async fn images(
                 if entry.platform.as_ref().is_some_and(unwanted) {
                     continue;
                 }
-                let fetched = access.client.manifest(&repository.at(&entry.digest)).await?;
+                let fetched = access
+                    .client
+                    .manifest(&repository.at(&entry.digest))
+                    .await?;
                 if let Manifest::Image(manifest) = fetched.manifest {
                     manifests.push((fetched.digest, entry.platform.clone(), manifest));
                 }
@@ -108,7 +116,10 @@ async fn images(
         }
         let config = access.client.config(repository, &manifest.config).await?;
         let platform = platform.or_else(|| config.platform.clone());
-        if platform.as_ref().is_some_and(|platform| !access.spec.wants(platform)) {
+        if platform
+            .as_ref()
+            .is_some_and(|platform| !access.spec.wants(platform))
+        {
             continue;
         }
         found.push(Found {
@@ -126,12 +137,20 @@ async fn images(
 
 impl Found {
     fn platform(&self) -> String {
-        self.platform.as_ref().map(Platform::to_string).unwrap_or_default()
+        self.platform
+            .as_ref()
+            .map(Platform::to_string)
+            .unwrap_or_default()
     }
 
     fn name(&self, registry: &str) -> String {
         let reference = format!("{}:{}", self.repository.name(), self.tag);
-        name::image(registry, &reference, &self.platform(), &self.digest.to_string())
+        name::image(
+            registry,
+            &reference,
+            &self.platform(),
+            &self.digest.to_string(),
+        )
     }
 
     fn object(&self, name: &str, registry: &str, owner: Value, job: &Job) -> Value {
@@ -144,7 +163,8 @@ impl Found {
             metadata["indexDigest"] = json!(index.to_string());
         }
         if let Some(platform) = &self.platform {
-            metadata["platform"] = json!({"os": platform.os, "architecture": platform.architecture});
+            metadata["platform"] =
+                json!({"os": platform.os, "architecture": platform.architecture});
             if let Some(variant) = &platform.variant {
                 metadata["platform"]["variant"] = json!(variant);
             }
@@ -178,14 +198,16 @@ impl Found {
 
 /// What ties an object to its job, and to this program.
 pub(crate) fn labels(job: &Job) -> Value {
-    json!({
+    /// A label's value is shorter than a name may be.
+    const LONGEST: usize = 63;
+    let mut labels = json!({
         "app.kubernetes.io/managed-by": "sbomscanner",
         "app.kubernetes.io/part-of": "sbomscanner",
-        JOB_UID: job.uid, JOB_NAME: label(&job.name),
-    })
-}
-
-/// A label's value is shorter than a name may be; a longer name is found by its job's own watch.
-fn label(name: &str) -> Option<&str> {
-    (name.len() <= 63).then_some(name)
+        JOB_UID: job.uid,
+    });
+    // Without it a job is only looked at from time to time.
+    if job.name.len() <= LONGEST {
+        labels[JOB_NAME] = json!(job.name);
+    }
+    labels
 }

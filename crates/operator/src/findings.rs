@@ -44,7 +44,9 @@ pub(crate) async fn scan(operator: &Operator, message: &Message) -> Result<(), T
     let Some(sbom) = SBOM.read::<Sbom>(client, &job.namespace, name).await? else {
         return Ok(());
     };
-    let spdx = sbom.spdx.ok_or_else(|| Trouble::permanent("the SBOM is empty"))?;
+    let spdx = sbom
+        .spdx
+        .ok_or_else(|| Trouble::permanent("the SBOM is empty"))?;
     let database = operator.database()?;
     let report = tokio::task::spawn_blocking(move || report(&spdx, &*database));
     let report = report.await.map_err(Trouble::permanent)??;
@@ -69,6 +71,13 @@ pub(crate) async fn scan(operator: &Operator, message: &Message) -> Result<(), T
 fn report(spdx: &RawValue, database: &dyn Database) -> Result<Report, Trouble> {
     let bill = spdx::read(spdx.get().as_bytes()).map_err(Trouble::permanent)?;
     let findings = matching::find(&bill, database).map_err(Trouble::permanent)?;
-    let now = jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
-    Ok(Report::new(&bill, &findings, database.metadata(), Some(&now)))
+    let now = jiff::Timestamp::now()
+        .strftime("%Y-%m-%dT%H:%M:%SZ")
+        .to_string();
+    Ok(Report::new(
+        &bill,
+        &findings,
+        database.metadata(),
+        Some(&now),
+    ))
 }

@@ -55,7 +55,9 @@ pub(crate) fn phase(facts: &Facts) -> Phase {
         None => Phase::Complete,
         Some(first) => Phase::Failed {
             reason: "InternalError",
-            message: format!("{failed} of {images} images could not be scanned; the first: {first}"),
+            message: format!(
+                "{failed} of {images} images could not be scanned; the first: {first}"
+            ),
         },
     }
 }
@@ -84,7 +86,13 @@ impl Phase {
             Phase::Catalog => running("CatalogCreationInProgress", "Catalog creation in progress"),
             Phase::Bills => running("SBOMGenerationInProgress", "SBOM generation in progress"),
             Phase::Scanning => running("ImageScanInProgress", "Image scan in progress"),
-            Phase::NoImages => ("Complete", "NoImagesToScan", "No images to scan", "Complete", DONE),
+            Phase::NoImages => (
+                "Complete",
+                "NoImagesToScan",
+                "No images to scan",
+                "Complete",
+                DONE,
+            ),
             Phase::Complete => (
                 "Complete",
                 "AllImagesScanned",
@@ -164,7 +172,10 @@ mod tests {
             let holding: Vec<_> = holding.iter().filter(|c| c["status"] == "True").collect();
             assert_eq!(holding.len(), 1);
             assert_eq!(holding[0]["reason"], reason, "{facts:?}");
-            assert_eq!(has_ended(&json!({"conditions": conditions})), phase.has_ended());
+            assert_eq!(
+                has_ended(&json!({"conditions": conditions})),
+                phase.has_ended()
+            );
         }
     }
 
@@ -175,7 +186,8 @@ mod tests {
         let third = Phase::Complete.conditions(&second, 1, "three");
         let times = |conditions: &Value| -> Vec<String> {
             let list = conditions.as_array().unwrap().iter();
-            list.map(|c| c["lastTransitionTime"].as_str().unwrap().to_owned()).collect()
+            list.map(|c| c["lastTransitionTime"].as_str().unwrap().to_owned())
+                .collect()
         };
         assert_eq!(times(&second), ["one", "one", "one", "one"]);
         assert_eq!(times(&third), ["one", "three", "three", "one"]);

@@ -40,7 +40,10 @@ mod tests {
     #[test]
     fn a_name_is_readable_valid_and_its_own() {
         let name = image("hub", "library/nginx:1.25", "linux/amd64", "sha256:a");
-        assert!(name.starts_with("hub-library-nginx-1-25-linux-amd64-"), "{name}");
+        assert!(
+            name.starts_with("hub-library-nginx-1-25-linux-amd64-"),
+            "{name}"
+        );
         let mut names = vec![name];
         for (registry, reference, platform, digest) in [
             ("hub", "library/nginx:1.25", "linux/amd64", "sha256:b"),

@@ -67,7 +67,10 @@ impl Kind {
 
     fn path(&self, namespace: &str, name: &str) -> String {
         let version = self.api_version();
-        format!("/apis/{version}/namespaces/{namespace}/{}/{name}", self.plural)
+        format!(
+            "/apis/{version}/namespaces/{namespace}/{}/{name}",
+            self.plural
+        )
     }
 
     /// Makes an object what is given; fields of others stay theirs.

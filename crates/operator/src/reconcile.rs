@@ -4,7 +4,9 @@
 
 use crate::job::{self, Facts, Phase};
 use crate::message::{CATALOG, GENERATE, Job, Message};
-use crate::object::{FAILURE, IMAGE, JOB_NAME, MANAGER, REGISTRY, REPORT, SBOM, SCAN_JOB, is_absent};
+use crate::object::{
+    FAILURE, IMAGE, JOB_NAME, MANAGER, REGISTRY, REPORT, SBOM, SCAN_JOB, is_absent,
+};
 use crate::work::{Operator, Trouble};
 use futures::StreamExt;
 use kube::ResourceExt;
@@ -32,17 +34,21 @@ pub(crate) async fn run(operator: Arc<Operator>, stop: CancellationToken) {
         let namespace = object.namespace().unwrap_or_default();
         name.map(|name| ObjectRef::new_with(&name, SCAN_JOB.resource()).within(&namespace))
     };
-    Controller::new_with(SCAN_JOB.all(client), watcher::Config::default(), SCAN_JOB.resource())
-        .watches_with(IMAGE.all(client), IMAGE.resource(), marked(), job_of)
-        .watches_with(REPORT.all(client), REPORT.resource(), marked(), job_of)
-        .graceful_shutdown_on(stop.cancelled_owned())
-        .run(reconcile, |_, _, _| Action::requeue(SOON), operator)
-        .for_each(async |outcome| {
-            if let Err(error) = outcome {
-                tracing::warn!(%error, "reconciling ScanJobs");
-            }
-        })
-        .await;
+    Controller::new_with(
+        SCAN_JOB.all(client),
+        watcher::Config::default(),
+        SCAN_JOB.resource(),
+    )
+    .watches_with(IMAGE.all(client), IMAGE.resource(), marked(), job_of)
+    .watches_with(REPORT.all(client), REPORT.resource(), marked(), job_of)
+    .graceful_shutdown_on(stop.cancelled_owned())
+    .run(reconcile, |_, _, _| Action::requeue(SOON), operator)
+    .for_each(async |outcome| {
+        if let Err(error) = outcome {
+            tracing::warn!(%error, "reconciling ScanJobs");
+        }
+    })
+    .await;
 }
 
 async fn reconcile(object: Arc<DynamicObject>, operator: Arc<Operator>) -> Result<Action, Trouble> {
@@ -76,7 +82,10 @@ struct Loaded {
 async fn load(operator: &Operator, object: &DynamicObject, job: &Job) -> Result<Loaded, Trouble> {
     let (client, namespace) = (operator.client(), &job.namespace);
     let registry = object.data["spec"]["registry"].as_str().unwrap_or_default();
-    let registry = REGISTRY.within(client, namespace).get_metadata_opt(registry).await?;
+    let registry = REGISTRY
+        .within(client, namespace)
+        .get_metadata_opt(registry)
+        .await?;
     let status = &object.data["status"];
     let mut facts = Facts {
         registry: registry.is_some(),
@@ -87,14 +96,22 @@ async fn load(operator: &Operator, object: &DynamicObject, job: &Job) -> Result<
     let mut open = Vec::new();
     if facts.images.is_some() {
         let names = |found: Vec<ObjectMeta>| -> BTreeSet<String> {
-            found.into_iter().filter_map(|metadata| metadata.name).collect()
+            found
+                .into_iter()
+                .filter_map(|metadata| metadata.name)
+                .collect()
         };
         let reports = names(REPORT.of_job(client, namespace, &job.uid).await?);
         let bills = names(SBOM.of_job(client, namespace, &job.uid).await?);
         let images = IMAGE.of_job(client, namespace, &job.uid).await?;
-        let gone = facts.images.unwrap_or_default().saturating_sub(images.len());
+        let gone = facts
+            .images
+            .unwrap_or_default()
+            .saturating_sub(images.len());
         let deleted = || "an image was deleted meanwhile".to_owned();
-        facts.failures.extend(std::iter::repeat_with(deleted).take(gone));
+        facts
+            .failures
+            .extend(std::iter::repeat_with(deleted).take(gone));
         for image in images {
             let name = image.name.clone().unwrap_or_default();
             facts.bills += usize::from(bills.contains(&name));
@@ -121,7 +138,9 @@ async fn hand_out(operator: &Operator, job: &Job, loaded: &Loaded) -> Result<(),
         image,
     };
     if loaded.facts.images.is_none() {
-        return operator.send(CATALOG, "createCatalog", &message(None)).await;
+        return operator
+            .send(CATALOG, "createCatalog", &message(None))
+            .await;
     }
     for image in &loaded.open {
         let message = message(Some(image.clone()));
@@ -137,10 +156,13 @@ async fn write(
     phase: &Phase,
     facts: &Facts,
 ) -> Result<(), Trouble> {
-    let now = jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
+    let now = jiff::Timestamp::now()
+        .strftime("%Y-%m-%dT%H:%M:%SZ")
+        .to_string();
     let before = &object.data["status"];
     let generation = object.metadata.generation.unwrap_or_default();
-    let mut status = json!({"conditions": phase.conditions(&before["conditions"], generation, &now)});
+    let mut status =
+        json!({"conditions": phase.conditions(&before["conditions"], generation, &now)});
     if facts.images.is_some() {
         status["scannedImagesCount"] = json!(facts.scanned);
         status["failedImagesCount"] = json!(facts.failures.len());
@@ -149,7 +171,10 @@ async fn write(
         status["completionTime"] = json!(now);
     }
     let new = status.as_object().into_iter().flatten();
-    if new.into_iter().all(|(field, value)| before[field] == *value) {
+    if new
+        .into_iter()
+        .all(|(field, value)| before[field] == *value)
+    {
         return Ok(());
     }
     patch(operator, object, status).await
@@ -198,7 +223,9 @@ pub(crate) async fn note(
     let status = match images {
         Some(images) => json!({"imagesCount": images}),
         None if object.data["status"]["startTime"].is_string() => return Ok(()),
-        None => json!({"startTime": jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string()}),
+        None => {
+            json!({"startTime": jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string()})
+        }
     };
     patch(operator, object, status).await
 }

@@ -96,9 +96,16 @@ impl Operator {
     }
 
     /// Sends a message, unless it waits already.
-    pub(crate) async fn send(&self, subject: &str, stage: &str, message: &Message) -> Result<(), Trouble> {
+    pub(crate) async fn send(
+        &self,
+        subject: &str,
+        stage: &str,
+        message: &Message,
+    ) -> Result<(), Trouble> {
         let payload = message.encode().map_err(Trouble::permanent)?;
-        self.queue.publish(subject, &message.id(stage), payload).await?;
+        self.queue
+            .publish(subject, &message.id(stage), payload)
+            .await?;
         Ok(())
     }
 
@@ -110,9 +117,14 @@ impl Operator {
         }
         let opened = TrivyDatabase::open(&self.data, None).map_err(|error| {
             let directory = self.data.display();
-            Trouble::Transient(format!("there is no vulnerability data in {directory}: {error}"))
+            Trouble::Transient(format!(
+                "there is no vulnerability data in {directory}: {error}"
+            ))
         })?;
-        tracing::info!(version = opened.metadata().version, "vulnerability data opened");
+        tracing::info!(
+            version = opened.metadata().version,
+            "vulnerability data opened"
+        );
         Ok(database.insert(Arc::new(opened)).clone())
     }
 
@@ -164,7 +176,10 @@ impl Operator {
         };
         let failure = format!("{}: {why}", job.uid);
         let patch = json!({"metadata": {"annotations": {FAILURE: failure}}});
-        match IMAGE.merge(&self.client, &job.namespace, image, &patch).await {
+        match IMAGE
+            .merge(&self.client, &job.namespace, image, &patch)
+            .await
+        {
             // An image that is gone is nobody's failure.
             Err(error) if crate::object::is_absent(&error) => Ok(()),
             other => Ok(other?),

@@ -13,6 +13,7 @@ pub mod kubeconfig;
 pub mod kubectl;
 pub mod kubernetes;
 pub mod muster;
+pub mod nats;
 pub mod port;
 pub mod postgres;
 pub mod process;
