@@ -518,3 +518,19 @@ fn is_sealed(error: &FieldError, object: &Object, kind: &Kind) -> bool {
     let first = object.blobs.get(&digest).map(|bytes| bytes.first());
     first.is_none_or(|first| first == Some(&wanted))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_unavailable_database_is_503_to_be_tried_again_and_tells_no_secrets() {
+        let status = store_failure(StoreError::Unavailable {
+            attempt: "reading an object",
+            source: "no answer from db.internal".into(),
+        });
+        assert_eq!((status.code, status.retry_after), (503, Some(1)));
+        assert!(status.message.contains("reading an object"));
+        assert!(!status.message.contains("db.internal"));
+    }
+}

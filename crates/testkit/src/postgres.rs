@@ -216,6 +216,16 @@ impl Postgres {
         })
     }
 
+    /// Starts the server again as a standby, which takes no writes until `pg_promote()` is called;
+    /// then it has taken over, as after a failure of another server.
+    pub fn restart_as_standby(&mut self) -> Result<()> {
+        self.stop()?;
+        let signal = self.data().join("standby.signal");
+        fs::write(&signal, "")?;
+        self.give_away(&signal)?;
+        self.restart()
+    }
+
     fn data(&self) -> PathBuf {
         self.directory.join("data")
     }

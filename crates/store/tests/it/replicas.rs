@@ -263,3 +263,36 @@ async fn nothing_acknowledged_is_lost_when_the_server_is_killed() {
     }
     assert_sound(&alone, &database);
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_server_that_took_over_is_noticed_by_running_replicas() {
+    let mut alone = Postgres::start(Durability::Unsynced).unwrap();
+    let database = alone.database().unwrap();
+    let stores = [open(&alone, &database).await, open(&alone, &database).await];
+    let thing = Thing::new("a", "x");
+    let shared: Shared = stores[0].clone();
+    thing.create(&shared).await;
+    alone.restart_as_standby().unwrap();
+    for store in &stores {
+        wait_for("the refusal of a standby", async || {
+            let read = store.revision(&things()).await;
+            matches!(read, Err(StoreError::Unavailable { .. }))
+        })
+        .await;
+    }
+    alone.sql("postgres", "SELECT pg_promote()").unwrap();
+    for store in &stores {
+        wait_for("the return of the database", async || {
+            store.revision(&things()).await.is_ok()
+        })
+        .await;
+    }
+    assert_jumped(&shared, &thing, 2).await;
+    let number = alone
+        .sql(&database, "SELECT number FROM incarnation")
+        .unwrap();
+    assert_eq!(number, "2", "once for all replicas");
+    for store in stores {
+        store.close().await;
+    }
+}
