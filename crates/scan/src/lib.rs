@@ -25,4 +25,5 @@ pub mod report;
 pub mod rpm;
 pub mod sbom;
 pub mod version;
+pub mod vex;
 pub mod vulnerability;
