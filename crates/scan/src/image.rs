@@ -141,12 +141,16 @@ impl<'a> Merge<'a> {
             .values()
             .filter_map(|live| match live.found {
                 Found::Owned(paths) => Some(paths),
+                Found::Packages { owned, .. } if !owned.is_empty() => Some(owned),
                 _ => None,
             })
             .collect();
         let mut components = Vec::new();
         for (path, live) in &self.files {
-            let Found::Packages { detector, packages } = live.found else {
+            let Found::Packages {
+                detector, packages, ..
+            } = live.found
+            else {
                 continue;
             };
             // The distribution's own package speaks for its files.
@@ -250,7 +254,12 @@ mod tests {
                 .iter()
                 .map(|name| Package::new(*name, "1"))
                 .collect();
-            let found = Found::Packages { detector, packages };
+            let owned = PathSet::default();
+            let found = Found::Packages {
+                detector,
+                packages,
+                owned,
+            };
             layer.files.insert((*path).into(), found);
             layer.paths.insert(path);
         }

@@ -8,16 +8,22 @@
 //! [`report::Report`]. Everything that is read is hostile until proven otherwise: [`limits`] says
 //! what is borne.
 
+pub mod apk;
 pub mod digest;
 pub mod dpkg;
+pub mod go_binary;
 pub mod image;
 pub mod layer;
 pub mod limits;
 pub mod matching;
+pub mod node;
 pub mod os;
 pub mod package;
 pub mod purl;
+pub mod python;
 pub mod report;
+pub mod rpm;
 pub mod sbom;
 pub mod version;
+pub mod vex;
 pub mod vulnerability;

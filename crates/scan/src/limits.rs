@@ -55,7 +55,7 @@ impl Limits {
         path_bytes: 4096,
         remembered_bytes: 64 * MIB as usize,
         file_bytes: 64 * MIB,
-        database_bytes: 256 * MIB,
+        database_bytes: 192 * MIB,
         archive_bytes: 256 * MIB,
         packages: 200_000,
         incomplete: 100,

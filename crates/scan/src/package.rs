@@ -1,5 +1,6 @@
 //! Packages: what is installed, as the file that declares it says.
 
+use crate::layer::PathSet;
 use serde::{Deserialize, Serialize};
 
 /// One installed package.
@@ -84,6 +85,8 @@ pub struct Reading {
     pub packages: Vec<Package>,
     /// What was left out, and why.
     pub problems: Vec<String>,
+    /// Files that belong to these packages, where the same file says so.
+    pub owned: PathSet,
 }
 
 /// What understands a file that declares packages.

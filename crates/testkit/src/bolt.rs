@@ -59,8 +59,9 @@ pub fn write(file: &Path, puts: &[Put]) -> Result<()> {
     Ok(())
 }
 
-/// Finds the writer in the cache, or builds it beside its place and renames it into it.
-fn ensure_writer() -> Result<PathBuf> {
+/// Finds the writer in the cache, or builds it beside its place and renames it into it. It is a
+/// real Go program with real modules, which is of use by itself.
+pub fn ensure_writer() -> Result<PathBuf> {
     let cache = binaries::cache().context("neither MUSTER_CACHE nor HOME is set")?;
     let parent = cache.join("bolt");
     let place = parent.join(format!("writer-{VERSION}"));

@@ -49,6 +49,9 @@ pub enum Found {
         detector: Detector,
         /// The packages, in the order of the file.
         packages: Vec<Package>,
+        /// Files that belong to these packages, where the same file says so.
+        #[serde(default, skip_serializing_if = "PathSet::is_empty")]
+        owned: PathSet,
     },
     /// Which files belong to packages of the distribution.
     Owned(PathSet),

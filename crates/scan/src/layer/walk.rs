@@ -6,10 +6,9 @@ use super::inventory::{ANALYZER_VERSION, Found, Incomplete, LayerInventory};
 use super::path;
 use super::tar::{Entry, Kind, Tar};
 use super::wanted::{Wanted, leads_to_a_database, wanted};
-use crate::dpkg;
 use crate::limits::{Exceeded, Limits};
-use crate::os;
-use crate::package::{Detector, Package};
+use crate::package::{Detector, Package, Reading};
+use crate::{apk, dpkg, go_binary, node, os, python, rpm};
 use std::io::{BufRead, Read};
 
 const WHITEOUT: &str = ".wh.";
@@ -109,9 +108,12 @@ impl Walk<'_> {
         entry: &Entry,
         tar: &mut Tar<R>,
     ) -> Result<(), LayerError> {
-        let Some(wanted) = wanted(path) else {
+        let Some(wanted) = wanted(path, entry.mode) else {
             return Ok(());
         };
+        if wanted == Wanted::Executable {
+            return self.executable(path, entry, tar);
+        }
         let limit = wanted.limit(self.limits);
         if entry.sparse {
             self.incomplete(path, "the file is stored with holes");
@@ -134,8 +136,35 @@ impl Walk<'_> {
                 self.packages(path, Detector::Dpkg, dpkg::status_of_one(&body))
             }
             Wanted::DpkgFiles => Found::Owned(dpkg::files(&body)),
+            Wanted::ApkInstalled => self.packages(path, Detector::Apk, apk::installed(&body)),
+            Wanted::RpmDatabase => self.packages(path, Detector::Rpm, rpm::database(&body)),
+            Wanted::NodePackage => {
+                self.packages(path, Detector::NodePackage, node::package(path, &body))
+            }
+            Wanted::PythonPackage => {
+                self.packages(path, Detector::PythonPackage, python::metadata(&body))
+            }
+            Wanted::Executable => return Ok(()),
         };
         self.keep(path, found)
+    }
+
+    /// A program is read to its end but never kept: what it says of itself is found in passing.
+    fn executable<R: BufRead>(
+        &mut self,
+        path: &str,
+        entry: &Entry,
+        tar: &mut Tar<R>,
+    ) -> Result<(), LayerError> {
+        if entry.sparse {
+            return Ok(());
+        }
+        let reading = go_binary::read(tar.body())?;
+        if reading != Reading::default() {
+            let found = self.packages(path, Detector::GoBinary, reading);
+            self.keep(path, found)?;
+        }
+        Ok(())
     }
 
     /// Takes what a detector understood, and notes what it did not.
@@ -146,12 +175,15 @@ impl Walk<'_> {
         Found::Packages {
             detector,
             packages: read.packages,
+            owned: read.owned,
         }
     }
 
     fn keep(&mut self, path: &str, found: Found) -> Result<(), LayerError> {
         let size = match &found {
-            Found::Packages { packages, .. } => {
+            Found::Packages {
+                packages, owned, ..
+            } => {
                 self.packages += packages.len();
                 let limit = self.limits.packages;
                 if self.packages > limit {
@@ -160,7 +192,7 @@ impl Walk<'_> {
                         limit as u64,
                     )));
                 }
-                packages.iter().map(Package::weight).sum()
+                packages.iter().map(Package::weight).sum::<usize>() + owned.len() * size_of::<u64>()
             }
             Found::Owned(paths) => paths.len() * size_of::<u64>(),
             _ => 0,
@@ -176,7 +208,8 @@ impl Walk<'_> {
         let found = target.and_then(|target| self.inventory.files.get(&target).cloned());
         match found {
             Some(found) => self.keep(path, found)?,
-            None if wanted(path).is_some() => {
+            // A second name of a program says nothing new.
+            None if wanted(path, 0).is_some() => {
                 self.incomplete(path, "a hard link to a file that was not read");
             }
             None => {}

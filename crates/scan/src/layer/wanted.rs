@@ -14,6 +14,16 @@ pub(crate) enum Wanted {
     DpkgStatusOfOne,
     /// The files of one Debian package.
     DpkgFiles,
+    /// Alpine's package database.
+    ApkInstalled,
+    /// A package database of rpm, in any of its formats.
+    RpmDatabase,
+    /// An npm package.
+    NodePackage,
+    /// A Python distribution.
+    PythonPackage,
+    /// A program, which may say what it was built from.
+    Executable,
 }
 
 /// The databases whose place may be reached through a symbolic link.
@@ -31,14 +41,36 @@ const DATABASES: &[&str] = &[
 ];
 
 /// What a regular file is wanted for.
-pub(crate) fn wanted(path: &str) -> Option<Wanted> {
+pub(crate) fn wanted(path: &str, mode: u32) -> Option<Wanted> {
     if let Some(file) = os::file(path) {
         return Some(Wanted::Os(file));
     }
     if let Some(rest) = path.strip_prefix("var/lib/dpkg/") {
         return dpkg(rest);
     }
-    None
+    if matches!(path, "lib/apk/db/installed" | "usr/lib/apk/db/installed") {
+        return Some(Wanted::ApkInstalled);
+    }
+    let (parent, name) = path.rsplit_once('/').unwrap_or(("", path));
+    let is_rpm = matches!(
+        parent,
+        "var/lib/rpm" | "usr/lib/sysimage/rpm" | "usr/share/rpm"
+    );
+    if is_rpm && matches!(name, "Packages" | "Packages.db" | "rpmdb.sqlite") {
+        return Some(Wanted::RpmDatabase);
+    }
+    match name {
+        "package.json" => return Some(Wanted::NodePackage),
+        "METADATA" if parent.ends_with(".dist-info") || parent.ends_with(".egg-info") => {
+            return Some(Wanted::PythonPackage);
+        }
+        "PKG-INFO" if parent.ends_with(".egg-info") || parent.ends_with("EGG-INFO") => {
+            return Some(Wanted::PythonPackage);
+        }
+        name if name.ends_with(".egg-info") => return Some(Wanted::PythonPackage),
+        _ => {}
+    }
+    (mode & 0o111 != 0).then_some(Wanted::Executable)
 }
 
 fn dpkg(path: &str) -> Option<Wanted> {
@@ -64,7 +96,9 @@ impl Wanted {
     pub fn limit(self, limits: &Limits) -> u64 {
         match self {
             Wanted::Os(_) => limits.header_bytes,
-            Wanted::DpkgStatus | Wanted::DpkgStatusOfOne | Wanted::DpkgFiles => limits.file_bytes,
+            Wanted::RpmDatabase => limits.database_bytes,
+            Wanted::Executable => u64::MAX,
+            _ => limits.file_bytes,
         }
     }
 }
@@ -89,9 +123,33 @@ mod tests {
             ),
             ("var/lib/dpkg/info/libc6.list", None),
             ("usr/share/doc/status", None),
+            ("lib/apk/db/installed", Some(Wanted::ApkInstalled)),
+            ("var/lib/rpm/rpmdb.sqlite", Some(Wanted::RpmDatabase)),
+            (
+                "usr/lib/sysimage/rpm/Packages.db",
+                Some(Wanted::RpmDatabase),
+            ),
+            ("var/lib/rpm/Name", None),
+            ("app/node_modules/a/package.json", Some(Wanted::NodePackage)),
+            (
+                "usr/lib/python3/a-1.dist-info/METADATA",
+                Some(Wanted::PythonPackage),
+            ),
+            ("usr/lib/python3/a.egg-info", Some(Wanted::PythonPackage)),
+            (
+                "usr/lib/python3/a.egg-info/PKG-INFO",
+                Some(Wanted::PythonPackage),
+            ),
+            ("METADATA", None),
         ] {
-            assert_eq!(wanted(path), expected, "{path}");
+            assert_eq!(wanted(path, 0), expected, "{path}");
         }
+    }
+
+    #[test]
+    fn what_can_be_run_is_wanted() {
+        assert_eq!(wanted("usr/bin/a", 0o755), Some(Wanted::Executable));
+        assert_eq!(wanted("usr/bin/a", 0o644), None);
     }
 
     #[test]

@@ -3,6 +3,7 @@
 //! stand in one module each, and here is what they share.
 
 mod distribution;
+mod language;
 
 use crate::image::Component;
 use crate::os::Os;
@@ -78,7 +79,16 @@ impl Matching<'_> {
                 }
             }
         } else {
-            Vec::new()
+            let ecosystem = component.detector.ecosystem();
+            match language::rules(ecosystem) {
+                Some(rules) => rules.matched(&component.package, self.database)?,
+                None => {
+                    let kind = ecosystem.purl_type();
+                    let note = format!("packages of type {kind} are not matched");
+                    self.found.notes.push(note);
+                    return Ok(());
+                }
+            }
         };
         let mut findings = Vec::new();
         for advisory in matched {
@@ -124,5 +134,5 @@ fn fixed_versions(advisory: &Advisory) -> Vec<String> {
     if !advisory.fixed_version.is_empty() {
         return vec![advisory.fixed_version.clone()];
     }
-    advisory.patched_versions.clone()
+    language::fixed_versions(advisory)
 }

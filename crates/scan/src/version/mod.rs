@@ -1,4 +1,12 @@
 //! Versions: each ecosystem orders them in its own way, and a comparison that is nearly right is
-//! wrong. Every order here is held against the tool that defines it.
+//! wrong. Every order here is held against the tool that defines it, where there is one.
 
+pub mod apk;
 pub mod dpkg;
+pub mod python;
+pub mod range;
+pub mod rpm;
+pub mod semantic;
+
+/// Digits of any length, as numbers.
+pub(crate) use dpkg::numbers;

@@ -5,6 +5,9 @@
 
 mod debian;
 mod hostile;
+mod languages;
+mod matching;
 mod random;
+mod rpm;
 mod trivy;
 mod versions;

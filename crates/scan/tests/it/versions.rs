@@ -95,3 +95,140 @@ fn debian_versions_compare_as_dpkg_compares_them() {
         assert_eq!(ours, answer, "{left} {right}");
     }
 }
+
+/// Python with the library that defines its versions, in the cache.
+fn python() -> std::path::PathBuf {
+    let cache = muster_testkit::binaries::cache().unwrap();
+    let place = cache.join("python-packaging-26");
+    let python = place.join("bin/python3");
+    std::fs::create_dir_all(&cache).unwrap();
+    let lock = std::fs::File::create(cache.join("python-packaging-26.lock")).unwrap();
+    lock.lock().unwrap();
+    let works = |python: &std::path::Path| {
+        let import = Command::new(python)
+            .args(["-c", "import packaging.version"])
+            .output();
+        import.is_ok_and(|output| output.status.success())
+    };
+    if !works(&python) {
+        let made = Command::new("python3")
+            .args(["-m", "venv"])
+            .arg(&place)
+            .status();
+        assert!(made.expect("python3 runs").success());
+        let pip = Command::new(&python)
+            .args(["-m", "pip", "install", "-q", "packaging>=26,<27"])
+            .status();
+        assert!(pip.unwrap().success(), "pip installs packaging");
+    }
+    python
+}
+
+fn order(order: Option<Ordering>) -> &'static str {
+    match order {
+        Some(Ordering::Less) => "<",
+        Some(Ordering::Equal) => "=",
+        Some(Ordering::Greater) => ">",
+        None => "none",
+    }
+}
+
+/// Holds our order against the lines that a tool answers to lines of two versions.
+fn hold(
+    tool: &mut Command,
+    pairs: &[(String, String)],
+    compare: fn(&str, &str) -> Option<Ordering>,
+) {
+    let line = |(left, right): &(String, String)| format!("{left} {right}\n");
+    let answers = filter(tool, &pairs.iter().map(line).collect::<String>());
+    assert_eq!(answers.len(), pairs.len());
+    for ((left, right), answer) in pairs.iter().zip(answers) {
+        assert_eq!(order(compare(left, right)), answer, "{left} {right}");
+    }
+}
+
+fn pairs(seed: u64, count: usize, pieces: &[&str], endings: &[&str]) -> Vec<(String, String)> {
+    let mut random = Random(seed);
+    let version = |random: &mut Random| {
+        let mut version = random
+            .pick(&["0", "1", "2", "1.0", "1.2.3", "10.0.0"])
+            .to_owned();
+        for _ in 0..random.below(4) {
+            version.push_str(random.pick(pieces));
+        }
+        version
+    };
+    (0..count)
+        .map(|_| {
+            let left = version(&mut random);
+            let right = match random.below(2) {
+                0 => version(&mut random),
+                _ => left.clone() + random.pick(endings),
+            };
+            (left, right)
+        })
+        .collect()
+}
+
+#[test]
+fn python_versions_compare_as_packaging_compares_them() {
+    let script = "
+import sys
+from packaging.version import Version, InvalidVersion
+for line in sys.stdin:
+    try:
+        left, right = map(Version, line.split())
+        print('<' if left < right else '=' if left == right else '>')
+    except InvalidVersion:
+        print('none')
+";
+    let pieces = [
+        ".0", ".1", ".10", "a1", "b2", "rc1", ".dev3", ".post4", "-1", "c", "alpha", "-beta.2",
+        "_pre", "+local.1", "+1", "!2", ".dev", "rev2", "r3", "x", ".post", "00", ".00",
+    ];
+    let endings = [
+        "", ".0", "a", "a1", ".dev0", ".post1", "+a", "+1.2", "rc2", "-1", "0",
+    ];
+    let pairs = pairs(0x9e440, 20_000, &pieces, &endings);
+    hold(
+        Command::new(python()).args(["-c", script]),
+        &pairs,
+        version::python::compare,
+    );
+}
+
+#[test]
+fn npm_versions_compare_as_npm_compares_them() {
+    let root = Command::new("npm")
+        .args(["root", "-g"])
+        .output()
+        .expect("npm runs");
+    let root = String::from_utf8(root.stdout).unwrap();
+    let module = format!("{}/npm/node_modules/semver", root.trim());
+    let script = "
+const semver = require(process.argv[1]);
+for (const line of require('fs').readFileSync(0, 'utf8').trim().split('\\n')) {
+    const [left, right] = line.split(' ');
+    if (!semver.valid(left) || !semver.valid(right)) console.log('none');
+    else console.log({'-1': '<', '0': '=', '1': '>'}[semver.compare(left, right)]);
+}";
+    let pieces = [
+        "-alpha", "-1", ".1", ".beta", "-rc.1", "+build", "-0", ".x-y", "-a.b.c", ".10", "-2",
+    ];
+    let endings = ["", "-0", "-a", ".1", "+b", "-rc.2", "-alpha.1", "-1.2"];
+    let mut pairs = pairs(0x59e, 20_000, &pieces, &endings);
+    // We read more than npm does, such as two numbers or four; held is what both read.
+    let strict = |version: &String| {
+        let release = version.split(['-', '+']).next().unwrap_or_default();
+        release.split('.').count() == 3
+            && !version.contains("+build+")
+            && version.matches('+').count() < 2
+    };
+    pairs.retain(|(left, right)| strict(left) && strict(right));
+    assert!(pairs.len() > 1000, "{}", pairs.len());
+    hold(
+        Command::new("node").args(["-e", script, &module]),
+        &pairs,
+        version::semantic::compare,
+    );
+}
