@@ -7,5 +7,6 @@ mod compression;
 mod differential;
 mod hostile;
 mod kubectl;
+mod scan;
 mod start;
 mod torture;
