@@ -14,7 +14,11 @@ const PACKAGES: [(&str, &[&str]); 5] = [
     ("python3-venv", &["python3", "-c", "import ensurepip, venv"]),
     ("procps", &["pgrep", "--version"]),
     ("docker-registry", &["docker-registry", "--version"]),
-    ("nats-server", &["nats-server", "--version"]),
+    // Debian keeps it where only an administrator's PATH leads; the test kit looks there too.
+    (
+        "nats-server",
+        &["sh", "-c", "PATH=$PATH:/usr/sbin nats-server --version"],
+    ),
 ];
 
 /// The third family of clients, beside kubectl and kube-rs.
