@@ -23,7 +23,11 @@ const PACKAGES: [(&str, &[&str]); 6] = [
         ],
     ),
     ("docker-registry", &["docker-registry", "--version"]),
-    ("nats-server", &["nats-server", "--version"]),
+    // Debian keeps it where only an administrator's PATH leads; the test kit looks there too.
+    (
+        "nats-server",
+        &["sh", "-c", "PATH=$PATH:/usr/sbin nats-server --version"],
+    ),
 ];
 
 /// The third family of clients, beside kubectl and kube-rs.

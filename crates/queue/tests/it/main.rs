@@ -1,6 +1,7 @@
 //! One behaviour, two queues: every test of the suite runs over the file and over a real NATS
 //! server.
 
+mod killed;
 mod place;
 mod suite;
 mod worker;
