@@ -13,6 +13,7 @@ pub mod digest;
 pub mod dpkg;
 pub mod go_binary;
 pub mod image;
+pub mod java;
 pub mod layer;
 pub mod limits;
 pub mod matching;

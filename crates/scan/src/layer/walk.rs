@@ -8,7 +8,7 @@ use super::tar::{Entry, Kind, Tar};
 use super::wanted::{Wanted, leads_to_a_database, wanted};
 use crate::limits::{Exceeded, Limits};
 use crate::package::{Detector, Package, Reading};
-use crate::{apk, dpkg, go_binary, node, os, python, rpm};
+use crate::{apk, dpkg, go_binary, java, node, os, python, rpm};
 use std::io::{BufRead, Read};
 
 const WHITEOUT: &str = ".wh.";
@@ -144,6 +144,7 @@ impl Walk<'_> {
             Wanted::PythonPackage => {
                 self.packages(path, Detector::PythonPackage, python::metadata(&body))
             }
+            Wanted::JavaArchive => self.packages(path, Detector::Jar, java::archive(&body)),
             Wanted::Executable => return Ok(()),
         };
         self.keep(path, found)

@@ -29,6 +29,7 @@ pub(super) fn rules(ecosystem: Ecosystem) -> Option<Rules> {
             |name| name.to_lowercase().replace('_', "-"),
             version::python::compare,
         ),
+        Ecosystem::Maven => rules("maven", lower, version::maven::compare),
         Ecosystem::Cargo => rules("cargo", lower, version::semantic::compare),
         _ => return None,
     })

@@ -3,6 +3,7 @@
 
 pub mod apk;
 pub mod dpkg;
+pub mod maven;
 pub mod python;
 pub mod range;
 pub mod rpm;
