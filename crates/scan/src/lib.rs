@@ -9,7 +9,9 @@
 //! what is borne.
 
 pub mod apk;
+pub mod composer;
 pub mod digest;
+pub mod dotnet;
 pub mod dpkg;
 pub mod go_binary;
 pub mod image;
@@ -24,6 +26,7 @@ pub mod purl;
 pub mod python;
 pub mod report;
 pub mod rpm;
+pub mod ruby;
 pub mod sbom;
 pub mod version;
 pub mod vex;

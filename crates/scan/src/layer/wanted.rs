@@ -25,6 +25,12 @@ pub(crate) enum Wanted {
     PythonPackage,
     /// A Java archive.
     JavaArchive,
+    /// An installed gem.
+    GemSpecification,
+    /// What Composer installed.
+    ComposerInstalled,
+    /// What a .NET program depends on.
+    DotnetDependencies,
     /// A program, which may say what it was built from.
     Executable,
 }
@@ -69,6 +75,11 @@ pub(crate) fn wanted(path: &str, mode: u32) -> Option<Wanted> {
         }
         "PKG-INFO" if parent.ends_with(".egg-info") || parent.ends_with("EGG-INFO") => {
             return Some(Wanted::PythonPackage);
+        }
+        "installed.json" => return Some(Wanted::ComposerInstalled),
+        name if name.ends_with(".deps.json") => return Some(Wanted::DotnetDependencies),
+        name if name.ends_with(".gemspec") && parent.ends_with("specifications") => {
+            return Some(Wanted::GemSpecification);
         }
         name if java::is_archive(name) => return Some(Wanted::JavaArchive),
         name if name.ends_with(".egg-info") => return Some(Wanted::PythonPackage),
@@ -149,6 +160,16 @@ mod tests {
             ("app/lib/a.jar", Some(Wanted::JavaArchive)),
             ("app/b.WAR", Some(Wanted::JavaArchive)),
             ("jar", None),
+            (
+                "usr/lib/ruby/specifications/a-1.gemspec",
+                Some(Wanted::GemSpecification),
+            ),
+            ("src/a.gemspec", None),
+            (
+                "app/vendor/composer/installed.json",
+                Some(Wanted::ComposerInstalled),
+            ),
+            ("app/App.deps.json", Some(Wanted::DotnetDependencies)),
         ] {
             assert_eq!(wanted(path, 0), expected, "{path}");
         }

@@ -7,6 +7,7 @@ pub mod maven;
 pub mod python;
 pub mod range;
 pub mod rpm;
+pub mod ruby;
 pub mod semantic;
 
 /// Digits of any length, as numbers.
