@@ -28,6 +28,7 @@ pub mod report;
 pub mod rpm;
 pub mod ruby;
 pub mod sbom;
+mod third_party;
 pub mod version;
 pub mod vex;
 pub mod vulnerability;
