@@ -7,6 +7,7 @@ use crate::layer::path::{above, hidden_by};
 use crate::layer::{Found, Incomplete, LayerInventory, PathSet};
 use crate::os::{self, Os, OsFact};
 use crate::package::{Detector, Package};
+use crate::third_party;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -127,6 +128,23 @@ impl<'a> Merge<'a> {
         path
     }
 
+    /// The Debian packages that others than the distribution made.
+    fn foreign(&self) -> HashSet<&'a str> {
+        let packages = self.files.values().filter_map(|live| match live.found {
+            Found::Packages {
+                detector: Detector::Dpkg,
+                packages,
+                ..
+            } => Some(packages),
+            _ => None,
+        });
+        packages
+            .flatten()
+            .filter(|package| third_party::is_one(package.vendor.as_deref()))
+            .map(|package| package.name.as_str())
+            .collect()
+    }
+
     fn finish(mut self, digests: &[Digest]) -> Contents {
         let facts: BTreeMap<String, OsFact> = self
             .files
@@ -136,11 +154,12 @@ impl<'a> Merge<'a> {
                 _ => None,
             })
             .collect();
+        let foreign = self.foreign();
         let owned: Vec<&PathSet> = self
             .files
-            .values()
-            .filter_map(|live| match live.found {
-                Found::Owned(paths) => Some(paths),
+            .iter()
+            .filter_map(|(path, live)| match live.found {
+                Found::Owned(paths) => (!foreign.contains(package_of(path))).then_some(paths),
                 Found::Packages { owned, .. } if !owned.is_empty() => Some(owned),
                 _ => None,
             })
@@ -228,6 +247,13 @@ fn once(components: &mut Vec<Component>) {
             package.architecture.clone(),
         ))
     });
+}
+
+/// The package whose list of files this is: `info/NAME.md5sums` or `info/NAME:ARCHITECTURE.md5sums`.
+fn package_of(path: &str) -> &str {
+    let (_, name) = path.rsplit_once('/').unwrap_or(("", path));
+    let name = name.strip_suffix(".md5sums").unwrap_or(name);
+    name.split(':').next().unwrap_or(name)
 }
 
 fn is_below(path: &str, directory: &str) -> bool {
@@ -367,9 +393,19 @@ mod tests {
             ("usr/share/node/package.json", &["x"]),
             ("app/package.json", &["y"]),
         ]);
-        let path = "var/lib/dpkg/info/node.md5sums".into();
+        let path = "var/lib/dpkg/info/node:amd64.md5sums".into();
         base.files.insert(path, Found::Owned(owned));
-        assert_eq!(merged(&[base]), names(&[("y", 0)]));
+        assert_eq!(merged(&[base.clone()]), names(&[("y", 0)]));
+        // Unless somebody else made the package.
+        let mut node = Package::new("node", "1");
+        node.vendor = Some("A <a@nodesource.com>".into());
+        let status = Found::Packages {
+            detector: Detector::Dpkg,
+            packages: vec![node],
+            owned: PathSet::default(),
+        };
+        base.files.insert(STATUS.into(), status);
+        assert_eq!(merged(&[base]), names(&[("node", 0), ("x", 0), ("y", 0)]));
     }
 
     #[test]

@@ -9,10 +9,13 @@
 //! what is borne.
 
 pub mod apk;
+pub mod composer;
 pub mod digest;
+pub mod dotnet;
 pub mod dpkg;
 pub mod go_binary;
 pub mod image;
+pub mod java;
 pub mod layer;
 pub mod limits;
 pub mod matching;
@@ -23,7 +26,9 @@ pub mod purl;
 pub mod python;
 pub mod report;
 pub mod rpm;
+pub mod ruby;
 pub mod sbom;
+mod third_party;
 pub mod version;
 pub mod vex;
 pub mod vulnerability;

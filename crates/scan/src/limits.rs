@@ -56,7 +56,7 @@ impl Limits {
         remembered_bytes: 64 * MIB as usize,
         file_bytes: 64 * MIB,
         database_bytes: 192 * MIB,
-        archive_bytes: 256 * MIB,
+        archive_bytes: 192 * MIB,
         packages: 200_000,
         incomplete: 100,
     };

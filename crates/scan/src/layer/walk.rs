@@ -8,7 +8,7 @@ use super::tar::{Entry, Kind, Tar};
 use super::wanted::{Wanted, leads_to_a_database, wanted};
 use crate::limits::{Exceeded, Limits};
 use crate::package::{Detector, Package, Reading};
-use crate::{apk, dpkg, go_binary, node, os, python, rpm};
+use crate::{apk, composer, dotnet, dpkg, go_binary, java, node, os, python, rpm, ruby};
 use std::io::{BufRead, Read};
 
 const WHITEOUT: &str = ".wh.";
@@ -143,6 +143,16 @@ impl Walk<'_> {
             }
             Wanted::PythonPackage => {
                 self.packages(path, Detector::PythonPackage, python::metadata(&body))
+            }
+            Wanted::JavaArchive => self.packages(path, Detector::Jar, java::archive(&body)),
+            Wanted::GemSpecification => {
+                self.packages(path, Detector::Gemspec, ruby::specification(&body))
+            }
+            Wanted::ComposerInstalled => {
+                self.packages(path, Detector::Composer, composer::installed(&body))
+            }
+            Wanted::DotnetDependencies => {
+                self.packages(path, Detector::DotnetCore, dotnet::dependencies(&body))
             }
             Wanted::Executable => return Ok(()),
         };

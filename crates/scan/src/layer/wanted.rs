@@ -1,5 +1,6 @@
 //! Which files are worth reading, told by their path and their permissions alone.
 
+use crate::java;
 use crate::limits::Limits;
 use crate::os::{self, OsFile};
 
@@ -22,6 +23,14 @@ pub(crate) enum Wanted {
     NodePackage,
     /// A Python distribution.
     PythonPackage,
+    /// A Java archive.
+    JavaArchive,
+    /// An installed gem.
+    GemSpecification,
+    /// What Composer installed.
+    ComposerInstalled,
+    /// What a .NET program depends on.
+    DotnetDependencies,
     /// A program, which may say what it was built from.
     Executable,
 }
@@ -67,6 +76,12 @@ pub(crate) fn wanted(path: &str, mode: u32) -> Option<Wanted> {
         "PKG-INFO" if parent.ends_with(".egg-info") || parent.ends_with("EGG-INFO") => {
             return Some(Wanted::PythonPackage);
         }
+        "installed.json" => return Some(Wanted::ComposerInstalled),
+        name if name.ends_with(".deps.json") => return Some(Wanted::DotnetDependencies),
+        name if name.ends_with(".gemspec") && parent.ends_with("specifications") => {
+            return Some(Wanted::GemSpecification);
+        }
+        name if java::is_archive(name) => return Some(Wanted::JavaArchive),
         name if name.ends_with(".egg-info") => return Some(Wanted::PythonPackage),
         _ => {}
     }
@@ -96,6 +111,7 @@ impl Wanted {
     pub fn limit(self, limits: &Limits) -> u64 {
         match self {
             Wanted::Os(_) => limits.header_bytes,
+            Wanted::JavaArchive => limits.archive_bytes,
             Wanted::RpmDatabase => limits.database_bytes,
             Wanted::Executable => u64::MAX,
             _ => limits.file_bytes,
@@ -141,6 +157,19 @@ mod tests {
                 Some(Wanted::PythonPackage),
             ),
             ("METADATA", None),
+            ("app/lib/a.jar", Some(Wanted::JavaArchive)),
+            ("app/b.WAR", Some(Wanted::JavaArchive)),
+            ("jar", None),
+            (
+                "usr/lib/ruby/specifications/a-1.gemspec",
+                Some(Wanted::GemSpecification),
+            ),
+            ("src/a.gemspec", None),
+            (
+                "app/vendor/composer/installed.json",
+                Some(Wanted::ComposerInstalled),
+            ),
+            ("app/App.deps.json", Some(Wanted::DotnetDependencies)),
         ] {
             assert_eq!(wanted(path, 0), expected, "{path}");
         }

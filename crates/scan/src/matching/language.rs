@@ -29,6 +29,9 @@ pub(super) fn rules(ecosystem: Ecosystem) -> Option<Rules> {
             |name| name.to_lowercase().replace('_', "-"),
             version::python::compare,
         ),
+        Ecosystem::Maven => rules("maven", lower, version::maven::compare),
+        Ecosystem::Ruby => rules("rubygems", lower, version::ruby::compare),
+        Ecosystem::NuGet => rules("nuget", lower, version::semantic::compare_nuget),
         Ecosystem::Cargo => rules("cargo", lower, version::semantic::compare),
         _ => return None,
     })

@@ -7,7 +7,9 @@ mod language;
 
 use crate::image::Component;
 use crate::os::Os;
+use crate::package::Detector;
 use crate::sbom::Bill;
+use crate::third_party;
 use crate::vulnerability::severity::choose;
 use crate::vulnerability::{Advisory, Database, DatabaseError, Severity, Status, Vulnerability};
 use std::collections::HashMap;
@@ -70,6 +72,13 @@ impl Matching<'_> {
         component: &Component,
         os: Option<&Os>,
     ) -> Result<(), DatabaseError> {
+        let vendor = component.package.vendor.as_deref();
+        if component.detector == Detector::Dpkg && third_party::is_one(vendor) {
+            let name = &component.package.name;
+            let note = format!("{name} is not of the distribution, whose advisories leave it out");
+            self.found.notes.push(note);
+            return Ok(());
+        }
         let matched = if component.detector.is_os() {
             match distribution::rules(component, os) {
                 Ok(rules) => rules.matched(component, self.database)?,

@@ -2,6 +2,7 @@
 //! matching needs is in it, so that new vulnerability data needs no image. The same image yields
 //! the same bytes.
 
+pub mod cyclonedx;
 mod licence;
 pub mod spdx;
 

@@ -3,9 +3,11 @@
 
 pub mod apk;
 pub mod dpkg;
+pub mod maven;
 pub mod python;
 pub mod range;
 pub mod rpm;
+pub mod ruby;
 pub mod semantic;
 
 /// Digits of any length, as numbers.

@@ -15,6 +15,11 @@ pub fn compare_go(left: &str, right: &str) -> Option<Ordering> {
     compare(&left, &right)
 }
 
+/// Compares versions of NuGet: up to four numbers, and words in whichever case.
+pub fn compare_nuget(left: &str, right: &str) -> Option<Ordering> {
+    compare(&left.to_lowercase(), &right.to_lowercase())
+}
+
 fn toolchain(version: &str) -> String {
     let start = version.find(|letter: char| letter.is_ascii_alphabetic() && letter != 'v');
     match start {
@@ -134,6 +139,11 @@ mod tests {
         for wrong in ["", "a", "1..2", "1.x", "1.0.0-", "1.0.0-ä"] {
             assert_eq!(compare(wrong, "1"), None, "{wrong}");
         }
+        assert_eq!(
+            compare_nuget("1.0.0-RC", "1.0.0.0-rc"),
+            Some(Ordering::Equal)
+        );
+        assert_eq!(compare_nuget("1.0.0.1", "1.0.0"), Some(Ordering::Greater));
         assert_eq!(compare_go("v1.22rc1", "1.22.0"), Some(Ordering::Less));
         assert_eq!(
             compare_go("v2.0.0+incompatible", "v2.0.0"),

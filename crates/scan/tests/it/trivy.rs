@@ -305,3 +305,13 @@ fn a_release_without_advisories_is_noted() {
         assert!(found.notes[0].starts_with(note), "{:?}", found.notes);
     }
 }
+
+#[test]
+fn packages_of_other_makers_are_noted_and_not_matched() {
+    let (_directory, database) = database(&debian());
+    let mut bill = bill();
+    bill.components[0].package.vendor = Some("Docker <support@docker.com>".into());
+    let found = find(&bill, &database).unwrap();
+    assert!(found.findings.is_empty());
+    assert!(found.notes[0].starts_with("libssl3 is not of the distribution"));
+}

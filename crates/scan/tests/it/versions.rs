@@ -232,3 +232,71 @@ for (const line of require('fs').readFileSync(0, 'utf8').trim().split('\\n')) {
         version::semantic::compare,
     );
 }
+
+#[test]
+fn maven_versions_compare_as_maven_compares_them() {
+    let library = "/usr/share/java/maven-artifact-3.x.jar";
+    assert!(
+        std::path::Path::new(library).exists(),
+        "install the package libmaven3-core-java"
+    );
+    let directory = tempfile::tempdir().unwrap();
+    let program = directory.path().join("Compare.java");
+    let source = r#"
+import org.apache.maven.artifact.versioning.ComparableVersion;
+public class Compare {
+    public static void main(String[] arguments) throws Exception {
+        var input = new java.io.BufferedReader(new java.io.InputStreamReader(System.in));
+        for (String line; (line = input.readLine()) != null; ) {
+            var pair = line.split(" ");
+            int order = new ComparableVersion(pair[0]).compareTo(new ComparableVersion(pair[1]));
+            System.out.println(order < 0 ? "<" : order == 0 ? "=" : ">");
+        }
+    }
+}"#;
+    std::fs::write(&program, source).unwrap();
+    let pieces = [
+        ".0",
+        ".1",
+        ".10",
+        "-1",
+        "-alpha",
+        "-beta2",
+        "a1",
+        "b",
+        "m3",
+        "-rc1",
+        ".Final",
+        "-SNAPSHOT",
+        ".GA",
+        "-sp",
+        "-jre",
+        ".x",
+        "-0",
+        "cr2",
+        ".RELEASE",
+        "-20240101",
+        "99999999999999999999",
+    ];
+    let endings = [
+        "",
+        ".0",
+        "-0",
+        "-ga",
+        ".final",
+        "-1",
+        "-alpha",
+        ".1",
+        "-x",
+        "a",
+        "-snapshot",
+    ];
+    let pairs = pairs(0x3a7e, 20_000, &pieces, &endings);
+    let class_path = format!("{library}:/usr/share/java/commons-lang3.jar");
+    let mut java = Command::new("java");
+    hold(
+        java.args(["-cp", &class_path]).arg(&program),
+        &pairs,
+        version::maven::compare,
+    );
+}

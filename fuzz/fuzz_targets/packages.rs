@@ -1,0 +1,21 @@
+//! The parsers of package databases: the first byte chooses one, the rest is its file.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use muster_scan::{apk, dpkg, go_binary, java, node, python, rpm};
+
+fuzz_target!(|bytes: &[u8]| {
+    let Some((which, contents)) = bytes.split_first() else {
+        return;
+    };
+    match which % 8 {
+        0 => drop(dpkg::status(contents)),
+        1 => drop(dpkg::files(contents)),
+        2 => drop(apk::installed(contents)),
+        3 => drop(rpm::database(contents)),
+        4 => drop(go_binary::read(contents)),
+        5 => drop(node::package("a/node_modules/b/package.json", contents)),
+        6 => drop(python::metadata(contents)),
+        _ => drop(java::archive(contents)),
+    }
+});
