@@ -9,7 +9,7 @@ use std::process::{Command, Stdio};
 
 /// Debian packages and the command that works only where each is installed. Debian's Python comes
 /// without the means to make an environment; those are a package of their own.
-const PACKAGES: [(&str, &[&str]); 6] = [
+const PACKAGES: [(&str, &[&str]); 10] = [
     ("etcd-server", &["etcd", "--version"]),
     ("python3-venv", &["python3", "-c", "import ensurepip, venv"]),
     ("procps", &["pgrep", "--version"]),
@@ -27,6 +27,14 @@ const PACKAGES: [(&str, &[&str]); 6] = [
     (
         "nats-server",
         &["sh", "-c", "PATH=$PATH:/usr/sbin nats-server --version"],
+    ),
+    // Versions of packages are compared as these tools compare them.
+    ("nodejs", &["node", "--version"]),
+    ("npm", &["npm", "--version"]),
+    ("default-jdk-headless", &["javac", "-version"]),
+    (
+        "libmaven3-core-java",
+        &["test", "-e", "/usr/share/java/maven-artifact-3.x.jar"],
     ),
 ];
 

@@ -8,7 +8,7 @@ use std::process::{Command, Stdio};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 /// The targets in `fuzz/fuzz_targets`.
-const TARGETS: [&str; 7] = [
+const TARGETS: [&str; 13] = [
     "selectors",
     "parse",
     "json_patch",
@@ -16,6 +16,12 @@ const TARGETS: [&str; 7] = [
     "strategic",
     "apply",
     "token",
+    "layer",
+    "bolt",
+    "bill",
+    "vex",
+    "packages",
+    "versions",
 ];
 
 /// Runs the torture test for so many seconds with a fresh seed.

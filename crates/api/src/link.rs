@@ -49,11 +49,6 @@ pub fn of_container(container: &Value) -> Option<String> {
     }
 }
 
-/// The namespace of a link.
-pub fn namespace(link: &str) -> &str {
-    link.split_once('/').map_or("", |(namespace, _)| namespace)
-}
-
 struct Place<'a> {
     namespace: &'a str,
     registry: &'a str,
@@ -128,7 +123,6 @@ mod tests {
         ] {
             let asked = of_container(&container).unwrap();
             assert_eq!(answered(image).contains(&asked), meets, "{asked}");
-            assert_eq!(namespace(&asked), "art");
         }
         assert_eq!(of_container(&container("", "")), None);
         let report = json!({"spec": {"containers": [container("1", ""), container("", "")]}});

@@ -23,6 +23,8 @@ pub type ProtobufDecoder = fn(&[u8]) -> Result<Value, String>;
 
 /// How long a client may pause in the middle of a body.
 const PAUSE: Duration = Duration::from_secs(30);
+/// How long all of a body may take: room is not held for clients that trickle.
+const WHOLE: Duration = Duration::from_secs(120);
 
 /// Reads a whole body of at most `limit` bytes, as far as there is room.
 pub(crate) async fn read(
@@ -42,9 +44,11 @@ pub(crate) async fn read(
         return Err(too_large());
     }
     let mut read = room.start(declared).await?;
+    let end = tokio::time::Instant::now() + WHOLE;
     loop {
-        let frame = tokio::time::timeout(PAUSE, body.frame()).await;
-        let Some(frame) = frame.map_err(|_| failed(&"the client has paused for too long"))? else {
+        let until = end.min(tokio::time::Instant::now() + PAUSE);
+        let frame = tokio::time::timeout_at(until, body.frame()).await;
+        let Some(frame) = frame.map_err(|_| failed(&"the client takes too long"))? else {
             break;
         };
         if let Ok(data) = frame.map_err(|error| failed(&error))?.into_data() {

@@ -77,7 +77,7 @@ pub(crate) fn strip(kind: &Kind, tree: &mut Value) -> Option<String> {
         false => format!("{} and {last}", rest.join(", ")),
     };
     Some(format!(
-        "{list} of a {} are computed when it is read; what was sent is ignored",
+        "a {} is computed in part when it is read; what was sent of {list} is ignored",
         kind.kind
     ))
 }

@@ -128,7 +128,8 @@ impl Seen {
             with_columns,
         )
         .await?;
-        if !with_columns {
+        // Lines with opaque fields may be large, and the ring keeps what it is given.
+        if !with_columns && body.blobs.is_empty() {
             let mut rendered = self.rendered.lock().unwrap_or_else(PoisonError::into_inner);
             rendered.push(((shown, form), line.clone()));
         }

@@ -104,15 +104,21 @@ pub(crate) async fn list(
     let page = lister.page().await.map_err(|error| lister.failure(error))?;
     lister.revision = page.revision;
     lister.query.at = Some(page.revision);
-    let more = lister.items(page, &mut out).await?;
-    if !more {
+    // What fits into one piece is one answer with its length; the rest is sent as it is made.
+    let small = page.items.iter().all(|stored| stored.body.blobs.is_empty());
+    let ends = !page.more || lister.left <= page.items.len();
+    if small && ends {
+        for stored in &page.items {
+            lister.item(stored, &mut out).await?;
+        }
+        lister.shown(&page);
         lister.close(&mut out).await?;
         return Ok(answer(StatusCode::OK, form.content_type(), out.freeze()));
     }
     let (sender, receiver) = mpsc::channel::<Result<Bytes, BodyError>>(2);
     server.tasks.spawn(async move {
         let packer = gzip.then(Packer::default);
-        if let Err(error) = lister.rest(out, packer, &sender).await {
+        if let Err(error) = lister.rest(page, out, packer, &sender).await {
             // The status line is out; all that is left is to break off, which every client sees.
             let _ = sender.send(Err(error.into())).await;
         }
@@ -215,23 +221,20 @@ impl Lister {
         out.put_slice(text.as_bytes());
     }
 
-    /// Writes a page's items; true if there are more to show.
-    async fn items(&mut self, page: Page, out: &mut BytesMut) -> Result<bool, Status> {
-        for stored in &page.items {
-            if !std::mem::take(&mut self.first) {
-                out.put_u8(b',');
-            }
-            self.item(stored, out).await?;
-        }
+    /// Notes that a page was shown.
+    fn shown(&mut self, page: &Page) {
         self.left -= page.items.len().min(self.left);
         self.query.after = page.items.last().map(|stored| stored.key.clone());
         if page.more && self.left == 0 {
             self.last = self.query.after.clone();
         }
-        Ok(page.more && self.left > 0)
     }
 
-    async fn item(&self, stored: &Stored, out: &mut BytesMut) -> Result<(), Status> {
+    /// Writes one item, with the comma before it.
+    async fn item(&mut self, stored: &Stored, out: &mut BytesMut) -> Result<(), Status> {
+        if !std::mem::take(&mut self.first) {
+            out.put_u8(b',');
+        }
         let (served, form) = (&self.served, self.form);
         match form.view {
             View::Object => {
@@ -273,9 +276,11 @@ impl Lister {
         Ok(())
     }
 
-    /// Reads a page ahead of what is being written, so that the database and we work at once.
+    /// Sends a page and those behind it. The next one is read while this one is written, so that
+    /// the database and we work at once; no more than a piece waits to be sent.
     async fn rest(
         &mut self,
+        mut page: Page,
         mut out: BytesMut,
         mut packer: Option<Packer>,
         sender: &mpsc::Sender<Result<Bytes, BodyError>>,
@@ -284,13 +289,16 @@ impl Lister {
             Some(packer) => packer.push(&piece),
             None => piece,
         };
-        let mut page = self.page().await.map_err(|error| self.failure(error))?;
         loop {
             let ahead = self.read_ahead(&page);
-            self.items(page, &mut out).await?;
-            if out.len() >= FLUSH && sender.send(Ok(pack(out.split().freeze()))).await.is_err() {
-                return Ok(());
+            for stored in &page.items {
+                self.item(stored, &mut out).await?;
+                if out.len() >= FLUSH && sender.send(Ok(pack(out.split().freeze()))).await.is_err()
+                {
+                    return Ok(());
+                }
             }
+            self.shown(&page);
             let Some(ahead) = ahead else { break };
             let read = ahead.await.map_err(Status::internal)?;
             page = read.map_err(|error| self.failure(error))?;

@@ -323,6 +323,16 @@ impl<'a> Call<'a> {
             Written::Object(stored) => {
                 return show(self.server, self.target, self.form, code, stored).await;
             }
+            Written::Dry(object, Some(revision))
+                if !self.target.served.kind.computed.is_empty() =>
+            {
+                let stored = Stored {
+                    key: self.target.key.clone(),
+                    revision,
+                    body: self.target.served.body(&object),
+                };
+                return show(self.server, self.target, self.form, code, stored).await;
+            }
             Written::Dry(object, revision) => (object, revision),
         };
         let Object { mut tree, blobs } = object;

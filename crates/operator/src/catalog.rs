@@ -3,11 +3,12 @@
 
 use crate::access::{self, Access};
 use crate::message::Job;
-use crate::object::{IMAGE, JOB_NAME, JOB_UID, REGISTRY};
+use crate::object::{IMAGE, JOB_NAME, JOB_UID, REGISTRY, is_absent};
 use crate::work::{Operator, Trouble};
 use crate::{name, reconcile};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
+use kube::api::{DeleteParams, ListParams};
 use muster_api::Platform;
 use muster_registry::{Digest, ImageConfig, ImageManifest, Manifest, Repository};
 use serde_json::{Value, json};
@@ -23,26 +24,58 @@ pub(crate) async fn create(operator: &Operator, job: &Job) -> Result<(), Trouble
         // The reconciler sees that too, and says so.
         return Ok(());
     };
-    reconcile::note(operator, &object, None).await?;
-    let mut made = BTreeSet::new();
+    if !object.data["spec"]["repositories"]
+        .as_array()
+        .is_none_or(Vec::is_empty)
+    {
+        let why = "this version scans whole Registries; leave out spec.repositories";
+        return Err(Trouble::permanent(why));
+    }
+    reconcile::begin(operator, job).await?;
+    let mut listing = Listing::default();
     for repository in repositories(&access).await? {
-        for tag in access.client.tags(&repository).await? {
-            for image in images(&access, &repository, &tag).await? {
-                let name = image.name(registry);
-                let owner = json!({
-                    "apiVersion": REGISTRY.api_version(), "kind": REGISTRY.kind,
-                    "name": registry, "uid": access.uid,
-                    "controller": true, "blockOwnerDeletion": true,
-                });
-                let body = image.object(&name, registry, owner, job);
-                IMAGE
-                    .apply(operator.client(), &job.namespace, &name, &body)
-                    .await?;
-                made.insert(name);
-            }
+        listing.read(&access, &repository).await?;
+    }
+    let owner = json!({
+        "apiVersion": REGISTRY.api_version(), "kind": REGISTRY.kind,
+        "name": registry, "uid": access.uid, "controller": true, "blockOwnerDeletion": true,
+    });
+    let mut made = BTreeSet::new();
+    for image in &listing.found {
+        let name = image.name(registry);
+        let body = image.object(&name, registry, &owner, job);
+        IMAGE
+            .apply(operator.client(), &job.namespace, &name, &body)
+            .await?;
+        made.insert(name);
+    }
+    if listing.failures.is_empty() {
+        forget(operator, &job.namespace, registry, &made).await?;
+    }
+    reconcile::listed(operator, job, made.len(), &listing.failures).await
+}
+
+/// Deletes the Images of a Registry that are there no longer, or mean something else by now.
+async fn forget(
+    operator: &Operator,
+    namespace: &str,
+    registry: &str,
+    made: &BTreeSet<String>,
+) -> Result<(), Trouble> {
+    let client = operator.client();
+    let selected = ListParams::default().fields(&format!("imageMetadata.registry={registry}"));
+    for known in IMAGE.metadata(client, namespace, selected).await? {
+        let name = known.name.unwrap_or_default();
+        if made.contains(&name) {
+            continue;
+        }
+        let api = IMAGE.within(client, namespace);
+        match api.delete(&name, &DeleteParams::background()).await {
+            Err(error) if !is_absent(&error) => return Err(error.into()),
+            _ => {}
         }
     }
-    reconcile::note(operator, &object, Some(made.len())).await
+    Ok(())
 }
 
 async fn repositories(access: &Access) -> Result<Vec<Repository>, Trouble> {
@@ -68,6 +101,45 @@ async fn repositories(access: &Access) -> Result<Vec<Repository>, Trouble> {
     wanted
         .map(|filter| Repository::on(&access.host, &filter.name).map_err(Trouble::permanent))
         .collect()
+}
+
+/// What was found, and what could not be listed: one bad tag never stops the others.
+#[derive(Default)]
+struct Listing {
+    found: Vec<Found>,
+    failures: Vec<String>,
+}
+
+impl Listing {
+    async fn read(&mut self, access: &Access, repository: &Repository) -> Result<(), Trouble> {
+        let tags = access.client.tags(repository).await;
+        let Some(tags) = self.judge(tags.map_err(Into::into))? else {
+            return Ok(());
+        };
+        for tag in tags {
+            let images = images(access, repository, &tag).await;
+            let images = self.judge(images)?;
+            self.found.extend(images.unwrap_or_default());
+        }
+        Ok(())
+    }
+
+    /// Notes what will not get better; the rest is tried again as a whole.
+    fn judge<T>(&mut self, outcome: Result<T, Trouble>) -> Result<Option<T>, Trouble> {
+        match outcome {
+            Ok(value) => Ok(Some(value)),
+            // Who is not let in need not knock at every door.
+            Err(Trouble::Registry(
+                error @ (muster_registry::Error::Unauthorized { .. }
+                | muster_registry::Error::Untrusted { .. }),
+            )) => Err(error.into()),
+            Err(trouble) if trouble.is_permanent() => {
+                self.failures.push(trouble.to_string());
+                Ok(None)
+            }
+            Err(trouble) => Err(trouble),
+        }
+    }
 }
 
 /// One platform of a tag.
@@ -153,7 +225,7 @@ impl Found {
         )
     }
 
-    fn object(&self, name: &str, registry: &str, owner: Value, job: &Job) -> Value {
+    fn object(&self, name: &str, registry: &str, owner: &Value, job: &Job) -> Value {
         let mut metadata = json!({
             "registry": registry, "registryURI": self.repository.host().as_str(),
             "repository": self.repository.name(), "tag": self.tag,

@@ -13,6 +13,8 @@ pub(crate) const MANAGER: &str = "muster";
 pub(crate) const JOB_UID: &str = "sbomscanner.kubewarden.io/scanjob-uid";
 /// The name of that ScanJob.
 pub(crate) const JOB_NAME: &str = "sbomscanner.kubewarden.io/scanjob";
+/// What of a registry could not be listed, on its ScanJob: a JSON list of reasons.
+pub(crate) const UNLISTED: &str = "sbomscanner.kubewarden.io/unlisted";
 /// Why an image could not be scanned, and by which job: `uid: reason`.
 pub(crate) const FAILURE: &str = "sbomscanner.kubewarden.io/scan-failure";
 
@@ -85,6 +87,8 @@ impl Kind {
         let path = self.path(namespace, name);
         let request = http::Request::patch(format!("{path}?fieldManager={MANAGER}&force=true"))
             .header("content-type", "application/apply-patch+yaml")
+            // So that a large object waits for its turn, in process too.
+            .header("content-length", body.len())
             .body(body)
             .map_err(kube::Error::HttpError)?;
         client.request_text(request).await.map(drop)
@@ -114,10 +118,19 @@ impl Kind {
         namespace: &str,
         uid: &str,
     ) -> Result<Vec<kube::api::ObjectMeta>, kube::Error> {
+        let selected = ListParams::default().labels(&format!("{JOB_UID}={uid}"));
+        self.metadata(client, namespace, selected).await
+    }
+
+    /// The metadata of the objects that are selected.
+    pub(crate) async fn metadata(
+        &self,
+        client: &Client,
+        namespace: &str,
+        selected: ListParams,
+    ) -> Result<Vec<kube::api::ObjectMeta>, kube::Error> {
         let api = self.within(client, namespace);
-        let mut parameters = ListParams::default()
-            .labels(&format!("{JOB_UID}={uid}"))
-            .limit(500);
+        let mut parameters = selected.limit(500);
         let mut found = Vec::new();
         loop {
             let page = api.list_metadata(&parameters).await?;

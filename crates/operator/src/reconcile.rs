@@ -5,15 +5,15 @@
 use crate::job::{self, Facts, Phase};
 use crate::message::{CATALOG, GENERATE, Job, Message};
 use crate::object::{
-    FAILURE, IMAGE, JOB_NAME, MANAGER, REGISTRY, REPORT, SBOM, SCAN_JOB, is_absent,
+    FAILURE, IMAGE, JOB_NAME, Kind, MANAGER, REGISTRY, REPORT, SBOM, SCAN_JOB, UNLISTED, is_absent,
 };
 use crate::work::{Operator, Trouble};
 use futures::StreamExt;
-use kube::ResourceExt;
-use kube::api::{DynamicObject, ObjectMeta, Patch, PatchParams};
+use kube::api::{DynamicObject, ListParams, ObjectMeta, PartialObjectMeta, Patch, PatchParams};
 use kube::runtime::controller::Action;
 use kube::runtime::reflector::ObjectRef;
 use kube::runtime::{Controller, watcher};
+use kube::{Api, ResourceExt};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -29,18 +29,22 @@ const SOON: Duration = Duration::from_secs(5);
 pub(crate) async fn run(operator: Arc<Operator>, stop: CancellationToken) {
     let client = operator.client();
     let marked = || watcher::Config::default().labels(JOB_NAME);
-    let job_of = |object: DynamicObject| {
+    let job_of = |object: PartialObjectMeta<DynamicObject>| {
         let name = object.labels().get(JOB_NAME).cloned();
         let namespace = object.namespace().unwrap_or_default();
         name.map(|name| ObjectRef::new_with(&name, SCAN_JOB.resource()).within(&namespace))
+    };
+    // Only the metadata: findings are many and large.
+    let changes = |kind: Kind| -> Api<PartialObjectMeta<DynamicObject>> {
+        Api::all_with(client.clone(), &kind.resource())
     };
     Controller::new_with(
         SCAN_JOB.all(client),
         watcher::Config::default(),
         SCAN_JOB.resource(),
     )
-    .watches_with(IMAGE.all(client), IMAGE.resource(), marked(), job_of)
-    .watches_with(REPORT.all(client), REPORT.resource(), marked(), job_of)
+    .watches_with(changes(IMAGE), IMAGE.resource(), marked(), job_of)
+    .watches_with(changes(REPORT), REPORT.resource(), marked(), job_of)
     .graceful_shutdown_on(stop.cancelled_owned())
     .run(reconcile, |_, _, _| Action::requeue(SOON), operator)
     .for_each(async |outcome| {
@@ -61,6 +65,10 @@ async fn reconcile(object: Arc<DynamicObject>, operator: Arc<Operator>) -> Resul
         name: object.name_any(),
         uid: object.uid().unwrap_or_default(),
     };
+    if must_wait(&operator, &object, &job).await? {
+        write(&operator, &object, &Phase::Scheduled, &Facts::default()).await?;
+        return Ok(Action::requeue(SOON));
+    }
     let loaded = load(&operator, &object, &job).await?;
     let phase = job::phase(&loaded.facts);
     if !phase.has_ended() {
@@ -71,6 +79,22 @@ async fn reconcile(object: Arc<DynamicObject>, operator: Arc<Operator>) -> Resul
         true => Action::await_change(),
         false => Action::requeue(AGAIN),
     })
+}
+
+/// Whether an older job of the same Registry has not ended: one at a time looks through it.
+async fn must_wait(
+    operator: &Operator,
+    object: &DynamicObject,
+    job: &Job,
+) -> Result<bool, Trouble> {
+    let registry = object.data["spec"]["registry"].as_str().unwrap_or_default();
+    let selected = ListParams::default().fields(&format!("spec.registry={registry}"));
+    let api = SCAN_JOB.within(operator.client(), &job.namespace);
+    let others = api.list(&selected).await?.items;
+    let age = |job: &DynamicObject| (job.creation_timestamp(), job.uid());
+    let is_before =
+        |other: &DynamicObject| age(other) < age(object) && !job::has_ended(&other.data["status"]);
+    Ok(object.data["status"]["startTime"].is_null() && others.iter().any(is_before))
 }
 
 struct Loaded {
@@ -104,10 +128,10 @@ async fn load(operator: &Operator, object: &DynamicObject, job: &Job) -> Result<
         let reports = names(REPORT.of_job(client, namespace, &job.uid).await?);
         let bills = names(SBOM.of_job(client, namespace, &job.uid).await?);
         let images = IMAGE.of_job(client, namespace, &job.uid).await?;
-        let gone = facts
-            .images
-            .unwrap_or_default()
-            .saturating_sub(images.len());
+        facts.failures.extend(unlisted(object));
+        let expected = facts.images.unwrap_or_default();
+        let expected = expected.saturating_sub(facts.failures.len());
+        let gone = expected.saturating_sub(images.len());
         let deleted = || "an image was deleted meanwhile".to_owned();
         facts
             .failures
@@ -123,6 +147,13 @@ async fn load(operator: &Operator, object: &DynamicObject, job: &Job) -> Result<
         }
     }
     Ok(Loaded { facts, open })
+}
+
+/// What the catalog could not list.
+fn unlisted(object: &DynamicObject) -> Vec<String> {
+    let text = object.annotations().get(UNLISTED);
+    let list = text.and_then(|text| serde_json::from_str(text).ok());
+    list.unwrap_or_default()
 }
 
 /// Why this job cannot scan an image.
@@ -156,9 +187,7 @@ async fn write(
     phase: &Phase,
     facts: &Facts,
 ) -> Result<(), Trouble> {
-    let now = jiff::Timestamp::now()
-        .strftime("%Y-%m-%dT%H:%M:%SZ")
-        .to_string();
+    let now = now();
     let before = &object.data["status"];
     let generation = object.metadata.generation.unwrap_or_default();
     let mut status =
@@ -168,7 +197,8 @@ async fn write(
         status["failedImagesCount"] = json!(facts.failures.len());
     }
     if phase.has_ended() {
-        status["completionTime"] = json!(now);
+        let known = before["completionTime"].as_str();
+        status["completionTime"] = json!(known.unwrap_or(&now));
     }
     let new = status.as_object().into_iter().flatten();
     if new
@@ -180,16 +210,38 @@ async fn write(
     patch(operator, object, status).await
 }
 
+/// Writes to the status of the very state that was looked at: what has changed since is looked at
+/// again, and decides anew.
 async fn patch(operator: &Operator, object: &DynamicObject, status: Value) -> Result<(), Trouble> {
     let namespace = object.namespace().unwrap_or_default();
     let api = SCAN_JOB.within(operator.client(), &namespace);
-    let patch = Patch::Merge(json!({"status": status}));
+    let patch = Patch::Merge(json!({
+        "metadata": {"resourceVersion": object.metadata.resource_version},
+        "status": status,
+    }));
     let patched = api
         .patch_status(&object.name_any(), &PatchParams::apply(MANAGER), &patch)
         .await;
     match patched {
         Err(error) if is_absent(&error) => Ok(()),
         other => Ok(other.map(drop)?),
+    }
+}
+
+/// Writes to the status of a job that has not ended, however often others write meanwhile.
+async fn insist(
+    operator: &Operator,
+    job: &Job,
+    status: impl Fn(&DynamicObject) -> Value,
+) -> Result<(), Trouble> {
+    loop {
+        let Some(object) = live(operator, job).await? else {
+            return Ok(());
+        };
+        match patch(operator, &object, status(&object)).await {
+            Err(Trouble::Api(kube::Error::Api(refused))) if refused.code == 409 => {}
+            other => return other,
+        }
     }
 }
 
@@ -204,28 +256,48 @@ pub(crate) async fn live(operator: &Operator, job: &Job) -> Result<Option<Dynami
 
 /// Ends a job that cannot be done.
 pub(crate) async fn fail(operator: &Operator, job: &Job, why: &str) -> Result<(), Trouble> {
-    let Some(object) = live(operator, job).await? else {
-        return Ok(());
-    };
     let phase = Phase::Failed {
         reason: "InternalError",
         message: why.to_owned(),
     };
-    write(operator, &object, &phase, &Facts::default()).await
+    insist(operator, job, |object| {
+        let generation = object.metadata.generation.unwrap_or_default();
+        let before = &object.data["status"]["conditions"];
+        json!({
+            "conditions": phase.conditions(before, generation, &now()),
+            "completionTime": now(),
+        })
+    })
+    .await
 }
 
-/// Says that work on a job has begun, or how many images it has.
-pub(crate) async fn note(
+/// Says that work on a job has begun.
+pub(crate) async fn begin(operator: &Operator, job: &Job) -> Result<(), Trouble> {
+    insist(operator, job, |object| {
+        let known = object.data["status"]["startTime"].as_str();
+        json!({"startTime": known.map_or_else(now, str::to_owned)})
+    })
+    .await
+}
+
+/// Says how many images a job has, and what could not be listed.
+pub(crate) async fn listed(
     operator: &Operator,
-    object: &DynamicObject,
-    images: Option<usize>,
+    job: &Job,
+    images: usize,
+    unlisted: &[String],
 ) -> Result<(), Trouble> {
-    let status = match images {
-        Some(images) => json!({"imagesCount": images}),
-        None if object.data["status"]["startTime"].is_string() => return Ok(()),
-        None => {
-            json!({"startTime": jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string()})
-        }
-    };
-    patch(operator, object, status).await
+    let reasons = json!(unlisted).to_string();
+    let patch = json!({"metadata": {"annotations": {UNLISTED: reasons}}});
+    SCAN_JOB
+        .merge(operator.client(), &job.namespace, &job.name, &patch)
+        .await?;
+    let count = images + unlisted.len();
+    insist(operator, job, |_| json!({"imagesCount": count})).await
+}
+
+fn now() -> String {
+    jiff::Timestamp::now()
+        .strftime("%Y-%m-%dT%H:%M:%SZ")
+        .to_string()
 }

@@ -5,7 +5,7 @@
 use crate::message::{CATALOG, GENERATE, Job, Message, SCAN};
 use crate::object::{FAILURE, IMAGE};
 use crate::{bill, catalog, findings, reconcile};
-use futures::future::join5;
+use futures::future::join4;
 use kube::Client;
 use muster_queue::{Failure, Queue, Worker, consume};
 use muster_registry::Traffic;
@@ -16,6 +16,9 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
+
+/// How long one stage of one image, or one catalog, may take.
+const DEADLINE: Duration = Duration::from_secs(30 * 60);
 
 /// What the operator works with.
 pub struct Operator {
@@ -48,7 +51,8 @@ impl Trouble {
         Trouble::Permanent(why.to_string())
     }
 
-    fn is_permanent(&self) -> bool {
+    /// Whether trying again is no use.
+    pub(crate) fn is_permanent(&self) -> bool {
         match self {
             Trouble::Api(kube::Error::Api(status)) => matches!(status.code, 400 | 413 | 422),
             Trouble::Registry(error) => !error.is_transient(),
@@ -141,12 +145,11 @@ impl Operator {
             let handler = move |job: muster_queue::Job| operator.clone().handle(job);
             consume(self.queue.clone(), subject, worker, handler, stop.clone())
         };
-        join5(
+        join4(
             reconcile::run(self.clone(), stop.clone()),
             work(CATALOG, 2),
             work(GENERATE, 2),
             work(SCAN, 2),
-            async {},
         )
         .await;
     }
@@ -154,11 +157,16 @@ impl Operator {
     async fn handle(self: Arc<Self>, delivery: muster_queue::Job) -> Result<(), Failure> {
         let message: Message = serde_json::from_slice(&delivery.payload)
             .map_err(|error| Trouble::permanent(error).into_failure())?;
-        let done = match delivery.subject.as_str() {
-            CATALOG => catalog::create(&self, &message.scanjob).await,
-            GENERATE => bill::generate(&self, &message).await,
-            _ => findings::scan(&self, &message).await,
+        let work = async {
+            match delivery.subject.as_str() {
+                CATALOG => catalog::create(&self, &message.scanjob).await,
+                GENERATE => bill::generate(&self, &message).await,
+                _ => findings::scan(&self, &message).await,
+            }
         };
+        let done = tokio::time::timeout(DEADLINE, work).await;
+        let late = || Trouble::Transient(format!("not done within {} s", DEADLINE.as_secs()));
+        let done = done.unwrap_or_else(|_| Err(late()));
         let Err(trouble) = done else { return Ok(()) };
         let (job, image) = (&message.scanjob, message.image.as_deref());
         tracing::warn!(job = job.name, image, attempt = delivery.attempt, %trouble, "a stage failed");

@@ -56,7 +56,7 @@ pub async fn what_is_published_is_pulled_and_gone_when_it_is_acknowledged(
 pub async fn an_id_is_taken_once_while_it_is_pending_and_within_the_window(
     kind: Kind,
 ) -> Result<()> {
-    let window = Duration::from_secs(2);
+    let window = Duration::from_secs(8);
     let (_place, queue) = Place::new(
         kind,
         Settings {
@@ -118,7 +118,7 @@ pub async fn an_id_is_taken_once_while_it_is_pending_and_within_the_window(
 pub async fn a_message_of_a_lost_worker_comes_again_and_a_heartbeat_keeps_it(
     kind: Kind,
 ) -> Result<()> {
-    let lease = Duration::from_secs(2);
+    let lease = Duration::from_secs(6);
     let (_place, queue) = Place::new(
         kind,
         Settings {
@@ -171,7 +171,7 @@ pub async fn a_delay_is_kept(kind: Kind) -> Result<()> {
 }
 
 pub async fn what_is_terminated_or_used_up_is_laid_aside_with_the_reason(kind: Kind) -> Result<()> {
-    let lease = Duration::from_millis(300);
+    let lease = Duration::from_secs(3);
     let (_place, queue) = Place::new(
         kind,
         Settings {

@@ -118,7 +118,7 @@ pub async fn handlers_run_at_once_within_bounds_and_failures_are_their_own(
 }
 
 pub async fn a_long_handler_keeps_its_message(kind: Kind) -> Result<()> {
-    let lease = Duration::from_millis(1500);
+    let lease = Duration::from_secs(6);
     let (_place, queue) = Place::new(
         kind,
         Settings {

@@ -67,15 +67,15 @@ struct Part<'a> {
 #[serde(rename_all = "camelCase")]
 struct Vulnerability<'a> {
     #[serde(borrow, default)]
-    cve: Cow<'a, str>,
+    cve: Option<Cow<'a, str>>,
     #[serde(borrow, default)]
-    package_name: Cow<'a, str>,
+    package_name: Option<Cow<'a, str>>,
     #[serde(borrow, default)]
-    installed_version: Cow<'a, str>,
+    installed_version: Option<Cow<'a, str>>,
     #[serde(borrow, default)]
-    severity: Cow<'a, str>,
+    severity: Option<Cow<'a, str>>,
     #[serde(default)]
-    suppressed: bool,
+    suppressed: Option<bool>,
 }
 
 impl Findings {
@@ -85,8 +85,8 @@ impl Findings {
         let mut findings = Findings::default();
         let found = parts.iter().flat_map(|part| &part.vulnerabilities);
         for vulnerability in found.flatten() {
-            let class = match &*vulnerability.severity {
-                _ if vulnerability.suppressed => Class::Suppressed,
+            let class = match vulnerability.severity.as_deref().unwrap_or_default() {
+                _ if vulnerability.suppressed == Some(true) => Class::Suppressed,
                 "CRITICAL" => Class::Critical,
                 "HIGH" => Class::High,
                 "MEDIUM" => Class::Medium,
@@ -146,11 +146,12 @@ fn identity(vulnerability: &Vulnerability<'_>) -> u64 {
         &vulnerability.cve,
         &vulnerability.installed_version,
     ] {
+        let text = text.as_deref().unwrap_or_default();
         // With its length, or two neighbours could trade letters.
         hash.update((text.len() as u64).to_be_bytes());
         hash.update(text.as_bytes());
     }
-    hash.update([u8::from(vulnerability.suppressed)]);
+    hash.update([u8::from(vulnerability.suppressed == Some(true))]);
     let digest: [u8; 32] = hash.finalize().into();
     let [a, b, c, d, e, f, g, h, ..] = digest;
     u64::from_be_bytes([a, b, c, d, e, f, g, h])
@@ -203,6 +204,11 @@ mod tests {
         for results in ["{}", "[1]", "[{\"vulnerabilities\":[{\"cve\":1}]}]", ""] {
             assert!(Findings::read(results.as_bytes()).is_err(), "{results}");
         }
+        let nulls = br#"[{"vulnerabilities":[{"cve":"a","severity":null,"suppressed":null}]}]"#;
+        assert_eq!(
+            Findings::read(nulls).unwrap().counts(),
+            Counts([0, 0, 0, 0, 1, 0])
+        );
         assert_eq!(
             Findings::read(b"[{\"vulnerabilities\":null}]")
                 .unwrap()

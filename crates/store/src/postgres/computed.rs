@@ -152,17 +152,17 @@ WHERE link = ANY ($1)";
 
 const FOUND_IMAGES: &str = "
 SELECT f.value, f.namespace, f.name
-FROM field f
-WHERE f.resource = (SELECT id FROM clock WHERE resource = $1)
-AND f.key = $2 AND f.value = ANY ($3)";
+FROM unnest($3::TEXT[]) v (value)
+JOIN field f ON f.value = v.value
+WHERE f.resource = (SELECT id FROM clock WHERE resource = $1) AND f.key = $2";
 
 const FOUND_REPORTS: &str = "
 SELECT f.value, f.namespace, f.name, b.revision_at, b.form, b.blobs, b.text
-FROM field f
+FROM unnest($3::TEXT[]) v (value)
+JOIN field f ON f.value = v.value
 JOIN object o ON o.resource = f.resource AND o.namespace = f.namespace AND o.name = f.name
 JOIN body b ON b.id = o.body
-WHERE f.resource = (SELECT id FROM clock WHERE resource = $1)
-AND f.key = $2 AND f.value = ANY ($3)
+WHERE f.resource = (SELECT id FROM clock WHERE resource = $1) AND f.key = $2
 ORDER BY f.value, f.namespace, f.name";
 
 /// Looks up, all in one snapshot, what is known under some links.

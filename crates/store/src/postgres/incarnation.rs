@@ -7,6 +7,7 @@
 use super::PostgresStore;
 use super::fault::{during, is_forbidden};
 use crate::clock::JUMP;
+use crate::computed::WORKLOADS;
 use muster_apiserver::store::StoreError;
 use sqlx::{Connection, PgConnection};
 
@@ -45,6 +46,13 @@ const WRITE: &str = "
 UPDATE incarnation
 SET number = $1, place = $2";
 
+/// In the order in which writes take clocks: the workloads' reports last.
+const LOCK: &str = "
+SELECT id
+FROM clock
+ORDER BY resource = $1, id
+FOR UPDATE";
+
 const LEAP: &str = "
 UPDATE clock
 SET rv = rv + $1, compacted_rv = rv + $1";
@@ -80,6 +88,10 @@ async fn leap(
     place: Option<&str>,
 ) -> Result<i64, sqlx::Error> {
     let next = number + 1;
+    sqlx::query(LOCK)
+        .bind(WORKLOADS)
+        .execute(&mut *connection)
+        .await?;
     sqlx::query(LEAP)
         .bind(JUMP)
         .execute(&mut *connection)

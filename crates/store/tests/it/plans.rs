@@ -50,6 +50,8 @@ async fn no_statement_reads_a_table_from_end_to_end() {
         "blob",
         "body",
         "body_blob",
+        "finding",
+        "tally",
     ] {
         let on = format!(" on {table} ");
         assert!(
@@ -78,6 +80,7 @@ async fn populate(store: &Shared) {
                     let revision = thing.create(&store).await;
                     if number % 4 == 0 {
                         thing.number(1).update(&store, revision).await;
+                        computed::sample(&store, number).await;
                     }
                 }
             })
@@ -161,6 +164,7 @@ async fn everything(store: &Shared, round: u64) {
             .unwrap()
             .is_some()
     );
+    computed::everything(store, round).await;
     store.compact(0, 100).await.unwrap();
     assert!(*hint.borrow() >= now);
 }

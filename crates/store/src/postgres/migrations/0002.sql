@@ -28,17 +28,20 @@ DECLARE
     next_body BIGINT;
     one RECORD;
 BEGIN
-    INSERT INTO clock (resource, rv, compacted_rv) VALUES (of_resource, 1, 0)
-    ON CONFLICT (resource) DO NOTHING;
+    IF NOT EXISTS (SELECT 1 FROM clock c WHERE c.resource = of_resource) THEN
+        INSERT INTO clock (resource, rv, compacted_rv) VALUES (of_resource, 1, 0)
+        ON CONFLICT (resource) DO NOTHING;
+    END IF;
     SELECT c.id, c.rv INTO of_clock, next_revision
     FROM clock c
     WHERE c.resource = of_resource
     FOR NO KEY UPDATE;
     FOR one IN
         SELECT DISTINCT o.namespace, o.name, o.body
-        FROM field f
+        FROM unnest(links) v (value)
+        JOIN field f ON f.value = v.value
         JOIN object o ON o.resource = f.resource AND o.namespace = f.namespace AND o.name = f.name
-        WHERE f.resource = of_clock AND f.key = '.link' AND f.value = ANY (links)
+        WHERE f.resource = of_clock AND f.key = '.link'
         ORDER BY o.namespace, o.name
     LOOP
         next_revision := next_revision + 1;

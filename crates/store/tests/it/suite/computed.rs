@@ -74,6 +74,42 @@ fn statuses(report: &Value) -> Vec<&str> {
     status.collect()
 }
 
+/// A workload with an image of its own and one that every tenth shares.
+pub(crate) async fn sample(store: &Shared, number: usize) {
+    let (own, shared) = (format!("own{number}"), format!("shared{}", number % 10));
+    workload(&format!("w{number}"), &[&own, &shared])
+        .create(store)
+        .await;
+    image(&own, "amd").create(store).await;
+    findings(&own, "amd", &["CVE-1"]).create(store).await;
+}
+
+/// All that is done with computed reports.
+pub(crate) async fn everything(store: &Shared, round: u64) {
+    let (tag, cve) = (format!("shared{}", round % 10), format!("CVE-{round}"));
+    let platform = format!("round{round}");
+    let image = image(&tag, &platform);
+    let made = image.create(store).await;
+    let found = findings(&tag, &platform, &[&cve]);
+    let revision = found.create(store).await;
+    let revision = found.clone().label("a", "b").update(store, revision).await;
+    let listed = ListQuery {
+        resource: resource(WORKLOADS),
+        limit: 50,
+        ..all()
+    };
+    let page = store.list(listed).await.unwrap();
+    let bodies: Vec<Body> = page.items.into_iter().map(|item| item.body).collect();
+    for detail in [Detail::Brief, Detail::Full] {
+        let computed = store
+            .compute(&resource(WORKLOADS), bodies.clone(), detail)
+            .await;
+        assert_eq!(computed.unwrap().len(), bodies.len());
+    }
+    found.delete(store, revision).await;
+    image.delete(store, made).await;
+}
+
 pub(crate) async fn a_report_follows_its_images_and_their_findings(store: Shared) {
     let report = workload("deployment-web", &["1", "2"]);
     report.create(&store).await;
