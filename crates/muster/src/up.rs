@@ -4,7 +4,7 @@ use crate::admission::Builtin;
 use crate::certificates::Authority;
 use crate::{inside, kubeconfig};
 use anyhow::{Context, Result, bail};
-use clap::Args;
+use clap::{Args, ValueEnum};
 use muster_apiserver::identity::{Certificates, Identity, OwnerOnly};
 use muster_apiserver::respond::full;
 use muster_apiserver::{Parts, Server, Upkeep, listen};
@@ -30,6 +30,9 @@ pub(crate) struct Up {
     /// The namespace of Muster's own credentials, leases and policies.
     #[arg(long, env = "MUSTER_NAMESPACE", default_value = "muster")]
     namespace: String,
+    /// Whether ScanJobs are worked on; off, the API is served and nothing else is done.
+    #[arg(long, env = "MUSTER_SCANNING", value_enum, default_value = "on")]
+    scanning: Switch,
     /// Where the vulnerability data is: a directory with trivy.db and metadata.json. If not given,
     /// the directory `vulnerabilities` of the data directory.
     #[arg(long, env = "MUSTER_DATABASE", value_name = "DIR")]
@@ -43,6 +46,13 @@ pub(crate) struct Up {
     /// How often older history is forgotten.
     #[arg(long, env = "MUSTER_UPKEEP_SECONDS", value_name = "SECONDS", default_value_t = Upkeep::default().interval.as_secs(), value_parser = clap::value_parser!(u64).range(1..))]
     upkeep_seconds: u64,
+}
+
+/// Whether something is done.
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Switch {
+    On,
+    Off,
 }
 
 fn default_data() -> PathBuf {
@@ -109,7 +119,10 @@ async fn serve_store(command: &Up, store: Arc<SqliteStore>) -> Result<()> {
     let vulnerabilities = vulnerabilities.unwrap_or_else(|| command.data.join("vulnerabilities"));
     let operator = Operator::new(client, queue.clone(), vulnerabilities);
     let rest = CancellationToken::new();
-    let operating = tokio::spawn(operator.run(rest.clone()));
+    let operating = match command.scanning {
+        Switch::On => tokio::spawn(operator.run(rest.clone())),
+        Switch::Off => tokio::spawn(async {}),
+    };
     let stop = CancellationToken::new();
     let serving = tokio::spawn(listen::serve(server, listener, tls, stop.clone()));
     let url = format!("https://{}", reachable(address));

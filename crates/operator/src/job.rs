@@ -14,8 +14,10 @@ pub(crate) struct Facts {
     pub(crate) scanned: usize,
     /// How many of them have their bill.
     pub(crate) bills: usize,
-    /// Why the others will never have theirs.
+    /// Why some others will never have theirs.
     pub(crate) failures: Vec<String>,
+    /// How many were found once and are gone.
+    pub(crate) gone: usize,
     /// Work on it has begun.
     pub(crate) started: bool,
 }
@@ -47,11 +49,12 @@ pub(crate) fn phase(facts: &Facts) -> Phase {
             (true, true) => Phase::Catalog,
         };
     };
-    let failed = facts.failures.len();
-    match facts.failures.first() {
+    let failed = facts.failures.len().saturating_add(facts.gone);
+    let gone = || (facts.gone > 0).then(|| "an image was deleted meanwhile".to_owned());
+    match facts.failures.first().cloned().or_else(gone) {
         _ if images == 0 => Phase::NoImages,
-        _ if facts.scanned + failed < images && facts.bills + failed < images => Phase::Bills,
-        _ if facts.scanned + failed < images => Phase::Scanning,
+        _ if failed.saturating_add(facts.scanned.max(facts.bills)) < images => Phase::Bills,
+        _ if failed.saturating_add(facts.scanned) < images => Phase::Scanning,
         None => Phase::Complete,
         Some(first) => Phase::Failed {
             reason: "InternalError",
@@ -148,6 +151,7 @@ mod tests {
             bills,
             scanned,
             failures: failures.iter().map(|text| (*text).to_owned()).collect(),
+            gone: 0,
         };
         for (facts, reason) in [
             (Facts::default(), "RegistryNotFound"),
@@ -165,6 +169,13 @@ mod tests {
             (facts(Some(2), 1, 0, &["bad"]), "ImageScanInProgress"),
             (facts(Some(2), 1, 1, &["bad"]), "InternalError"),
             (facts(Some(2), 2, 2, &[]), "AllImagesScanned"),
+            (
+                Facts {
+                    gone: usize::MAX,
+                    ..facts(Some(usize::MAX), 0, 0, &["bad"])
+                },
+                "InternalError",
+            ),
         ] {
             let phase = phase(&facts);
             let conditions = phase.conditions(&Value::Null, 1, "now");

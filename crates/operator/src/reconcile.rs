@@ -55,7 +55,19 @@ pub(crate) async fn run(operator: Arc<Operator>, stop: CancellationToken) {
     .await;
 }
 
+/// A job that changed while we looked at it is looked at again.
 async fn reconcile(object: Arc<DynamicObject>, operator: Arc<Operator>) -> Result<Action, Trouble> {
+    match look(&object, &operator).await {
+        Err(trouble) if is_conflict(&trouble) => Ok(Action::requeue(Duration::from_secs(1))),
+        other => other,
+    }
+}
+
+fn is_conflict(trouble: &Trouble) -> bool {
+    matches!(trouble, Trouble::Api(kube::Error::Api(refused)) if refused.code == 409)
+}
+
+async fn look(object: &DynamicObject, operator: &Operator) -> Result<Action, Trouble> {
     let status = &object.data["status"];
     if job::has_ended(status) || object.metadata.deletion_timestamp.is_some() {
         return Ok(Action::await_change());
@@ -65,16 +77,16 @@ async fn reconcile(object: Arc<DynamicObject>, operator: Arc<Operator>) -> Resul
         name: object.name_any(),
         uid: object.uid().unwrap_or_default(),
     };
-    if must_wait(&operator, &object, &job).await? {
-        write(&operator, &object, &Phase::Scheduled, &Facts::default()).await?;
+    if must_wait(operator, object, &job).await? {
+        write(operator, object, &Phase::Scheduled, &Facts::default()).await?;
         return Ok(Action::requeue(SOON));
     }
-    let loaded = load(&operator, &object, &job).await?;
+    let loaded = load(operator, object, &job).await?;
     let phase = job::phase(&loaded.facts);
     if !phase.has_ended() {
-        hand_out(&operator, &job, &loaded).await?;
+        hand_out(operator, &job, &loaded).await?;
     }
-    write(&operator, &object, &phase, &loaded.facts).await?;
+    write(operator, object, &phase, &loaded.facts).await?;
     Ok(match phase.has_ended() {
         true => Action::await_change(),
         false => Action::requeue(AGAIN),
@@ -131,11 +143,7 @@ async fn load(operator: &Operator, object: &DynamicObject, job: &Job) -> Result<
         facts.failures.extend(unlisted(object));
         let expected = facts.images.unwrap_or_default();
         let expected = expected.saturating_sub(facts.failures.len());
-        let gone = expected.saturating_sub(images.len());
-        let deleted = || "an image was deleted meanwhile".to_owned();
-        facts
-            .failures
-            .extend(std::iter::repeat_with(deleted).take(gone));
+        facts.gone = expected.saturating_sub(images.len());
         for image in images {
             let name = image.name.clone().unwrap_or_default();
             facts.bills += usize::from(bills.contains(&name));
@@ -194,7 +202,7 @@ async fn write(
         json!({"conditions": phase.conditions(&before["conditions"], generation, &now)});
     if facts.images.is_some() {
         status["scannedImagesCount"] = json!(facts.scanned);
-        status["failedImagesCount"] = json!(facts.failures.len());
+        status["failedImagesCount"] = json!(facts.failures.len().saturating_add(facts.gone));
     }
     if phase.has_ended() {
         let known = before["completionTime"].as_str();
@@ -239,7 +247,7 @@ async fn insist(
             return Ok(());
         };
         match patch(operator, &object, status(&object)).await {
-            Err(Trouble::Api(kube::Error::Api(refused))) if refused.code == 409 => {}
+            Err(trouble) if is_conflict(&trouble) => {}
             other => return other,
         }
     }
