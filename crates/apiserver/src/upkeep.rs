@@ -4,7 +4,7 @@ use crate::delete::DeleteOptions;
 use crate::garbage;
 use crate::server::Server;
 use crate::store::{ListQuery, StoreError};
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use muster_kind::object::meta;
 use muster_kind::selector::{FieldSelector, LabelSelector};
 use std::sync::Arc;
@@ -20,6 +20,8 @@ pub struct Upkeep {
     pub keep_seconds: u64,
     /// The log keeps at least this many events of every resource.
     pub keep_events: u64,
+    /// How long Event objects live.
+    pub event_seconds: u64,
 }
 
 impl Default for Upkeep {
@@ -28,11 +30,10 @@ impl Default for Upkeep {
             interval: Duration::from_secs(300),
             keep_seconds: 15 * 60,
             keep_events: 1000,
+            event_seconds: 3600,
         }
     }
 }
-
-const EVENT_LIFE_SECONDS: i64 = 3600;
 
 /// Keeps the store small until the server stops.
 pub(crate) async fn run(server: Arc<Server>, upkeep: Upkeep) {
@@ -50,14 +51,15 @@ pub(crate) async fn run(server: Arc<Server>, upkeep: Upkeep) {
             Ok(entries) => tracing::debug!(entries, "compacted the log"),
             Err(error) => tracing::warn!(%error, "compacting the log"),
         }
-        if let Err(error) = expire_events(&server, Timestamp::now()).await {
+        let end = Timestamp::now() - SignedDuration::from_secs(upkeep.event_seconds.cast_signed());
+        if let Err(error) = expire_events(&server, end).await {
             tracing::warn!(%error, "expiring events");
         }
     }
 }
 
-/// Deletes Event objects that have outlived their hour.
-pub(crate) async fn expire_events(server: &Arc<Server>, now: Timestamp) -> Result<(), StoreError> {
+/// Deletes Event objects that were made before a time.
+async fn expire_events(server: &Arc<Server>, end: Timestamp) -> Result<(), StoreError> {
     let Some(served) = server.catalog.resource("events").cloned() else {
         return Ok(());
     };
@@ -82,7 +84,7 @@ pub(crate) async fn expire_events(server: &Arc<Server>, now: Timestamp) -> Resul
         for stored in page.items {
             let tree = served.tree(&stored.body, stored.revision);
             let created: Option<Timestamp> = meta(&tree, "creationTimestamp").parse().ok();
-            if created.is_some_and(|t| now.as_second() - t.as_second() > EVENT_LIFE_SECONDS) {
+            if created.is_some_and(|created| created < end) {
                 garbage::delete(server, &served, stored.key, &options).await;
             }
         }

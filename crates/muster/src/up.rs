@@ -43,6 +43,9 @@ pub(crate) struct Up {
     /// How many changes of every resource are remembered, however old they are.
     #[arg(long, env = "MUSTER_HISTORY_EVENTS", value_name = "EVENTS", default_value_t = Upkeep::default().keep_events)]
     history_events: u64,
+    /// For how many seconds Event objects are kept.
+    #[arg(long, env = "MUSTER_EVENT_SECONDS", value_name = "SECONDS", default_value_t = Upkeep::default().event_seconds, value_parser = clap::value_parser!(u64).range(1..=1_000_000_000))]
+    event_seconds: u64,
     /// How often older history is forgotten.
     #[arg(long, env = "MUSTER_UPKEEP_SECONDS", value_name = "SECONDS", default_value_t = Upkeep::default().interval.as_secs(), value_parser = clap::value_parser!(u64).range(1..))]
     upkeep_seconds: u64,
@@ -105,6 +108,7 @@ async fn serve_store(command: &Up, store: Arc<SqliteStore>) -> Result<()> {
             interval: Duration::from_secs(command.upkeep_seconds),
             keep_seconds: command.history_seconds,
             keep_events: command.history_events,
+            event_seconds: command.event_seconds,
         },
     });
     for namespace in ["default", "kube-system", command.namespace.as_str()] {

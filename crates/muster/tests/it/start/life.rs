@@ -116,3 +116,36 @@ async fn a_restart_keeps_the_data_and_old_kubeconfigs() -> Result<()> {
     assert!(Path::new(&muster.kubeconfig_path()).exists());
     Ok(())
 }
+
+#[tokio::test]
+async fn event_objects_are_deleted_when_their_time_is_over() -> Result<()> {
+    let muster = Muster::start_with(MUSTER, &["--event-seconds", "2", "--upkeep-seconds", "1"])?;
+    let client = Client::new(muster.kubeconfig())?;
+    let events = "/api/v1/namespaces/default/events";
+    let event = serde_json::json!({
+        "apiVersion": "v1", "kind": "Event", "metadata": {"name": "short"},
+        "involvedObject": {"kind": "Pod", "name": "x", "namespace": "default"},
+    });
+    let kept = serde_json::json!({
+        "apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "long"},
+    });
+    for (collection, object) in [
+        (events, event),
+        ("/api/v1/namespaces/default/configmaps", kept),
+    ] {
+        let request =
+            Request::new(Method::POST, collection).body("application/json", object.to_string())?;
+        let made = client.send(request).await?;
+        ensure!(made.status == 201, "{}", made.json()?);
+    }
+    muster_testkit::wait::until_async("the end of the Event", PATIENCE, || async {
+        let found = client.get(&format!("{events}/short")).await?;
+        Ok((found.status == 404).then_some(()))
+    })
+    .await?;
+    let kept = client
+        .get("/api/v1/namespaces/default/configmaps/long")
+        .await?;
+    assert_eq!(kept.status, 200);
+    Ok(())
+}
