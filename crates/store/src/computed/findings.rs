@@ -114,7 +114,7 @@ impl Findings {
     }
 
     /// Adds the findings of another report, as [`Findings::pack`] wrote them.
-    pub(crate) fn add(&mut self, packed: &[u8]) -> Result<(), StoreError> {
+    fn add(&mut self, packed: &[u8]) -> Result<(), StoreError> {
         let wrong = || damaged("the findings of a report are cut short");
         let (entries, rest) = packed.as_chunks::<ENTRY>();
         if !rest.is_empty() {
@@ -128,7 +128,16 @@ impl Findings {
         Ok(())
     }
 
-    pub(crate) fn counts(&self) -> Counts {
+    /// Counts what several reports have found together.
+    pub(crate) fn count(sets: &[Vec<u8>]) -> Result<Counts, StoreError> {
+        let mut findings = Findings::default();
+        for set in sets {
+            findings.add(set)?;
+        }
+        Ok(findings.counts())
+    }
+
+    fn counts(&self) -> Counts {
         let mut counts = Counts::default();
         for class in self.0.values() {
             if let Some(count) = counts.0.get_mut(*class as usize) {

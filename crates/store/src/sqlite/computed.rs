@@ -93,13 +93,9 @@ async fn count(
         let gone = sqlx::query(NO_TALLY).bind(link).execute(connection).await;
         return gone.map(drop);
     }
-    let mut findings = Findings::default();
-    for set in &sets {
-        let added = findings.add(set);
-        added.map_err(|error| sqlx::Error::Decode(Box::new(error)))?;
-    }
+    let counts = Findings::count(&sets).map_err(|error| sqlx::Error::Decode(Box::new(error)))?;
     let mut query = sqlx::query(TALLY).bind(link);
-    for count in findings.counts().0 {
+    for count in counts.0 {
         query = query.bind(count);
     }
     query.execute(connection).await.map(drop)
