@@ -152,7 +152,7 @@ impl Seen {
 
 fn facts(served: &Served, body: &Body) -> Facts {
     let tree: Value = served.tree(body, 0);
-    let index = crate::write::index(&tree, served);
+    let index = crate::index::index(&tree, served);
     Facts {
         labels: index.labels,
         fields: index.fields,

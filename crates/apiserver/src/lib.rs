@@ -25,6 +25,7 @@ mod discovery;
 mod fixed;
 mod garbage;
 mod hub;
+mod index;
 mod list;
 mod metadata;
 mod metrics;

@@ -4,11 +4,11 @@
 
 use crate::admission::Review;
 use crate::delete::{DeleteOptions, Propagation};
+use crate::index::DELETING;
 use crate::request::Verb;
 use crate::server::Server;
 use crate::store::{Key, ListQuery, Resource, StoreError};
 use crate::update::Attempt;
-use crate::write::DELETING;
 use crate::{discovery, garbage};
 use muster_kind::selector::{FieldSelector, FieldTerm, LabelSelector};
 use muster_kind::status::{About, Cause};

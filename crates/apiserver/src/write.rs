@@ -6,10 +6,11 @@ use crate::admission::Review;
 use crate::body;
 use crate::catalog::Served;
 use crate::identity::Identity;
+use crate::index::index;
 use crate::query::WriteOptions;
 use crate::request::Verb;
 use crate::server::Server;
-use crate::store::{Change, Expect, Index, Key, StoreError, Stored, Write};
+use crate::store::{Change, Expect, Key, StoreError, Stored, Write};
 use crate::{computed, metadata, namespaces, typed};
 use bytes::Bytes;
 use http::HeaderMap;
@@ -18,7 +19,6 @@ use muster_kind::schema::Type;
 use muster_kind::status::About;
 use muster_kind::{Digest, FieldError, Kind, Object, Status, openapi, structural};
 use serde_json::{Value, json};
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// How often a write that lost a race is computed again.
@@ -449,47 +449,6 @@ fn not_struct(found: &str) -> String {
     format!(
         "couldn't get version/kind; json parse error: json: cannot unmarshal {found} into Go value of type struct {{ APIVersion string \"json:\\\"apiVersion,omitempty\\\"\"; Kind string \"json:\\\"kind,omitempty\\\"\" }}"
     )
-}
-
-/// The internal field by which objects that wait for their finalizers are found again.
-pub(crate) const DELETING: &str = ".deleting";
-
-/// What the store indexes of an object.
-pub(crate) fn index(tree: &Value, served: &Served) -> Index {
-    let mut fields: BTreeMap<String, String> = served
-        .kind
-        .selectable
-        .iter()
-        .filter_map(|path| Some((path.to_string(), served.field(tree, path)?)))
-        .collect();
-    if metadata::is_deleting(tree) {
-        fields.insert(DELETING.into(), "true".into());
-    }
-    Index {
-        uid: meta(tree, "uid").into(),
-        labels: labels(tree),
-        fields,
-        owners: metadata::list(tree, "ownerReferences")
-            .iter()
-            .filter_map(|owner| owner.get("uid")?.as_str().map(Into::into))
-            .collect(),
-        links: served
-            .kind
-            .linker
-            .map(|links| links(tree).into_iter().collect())
-            .unwrap_or_default(),
-    }
-}
-
-/// The labels of an object.
-pub(crate) fn labels(tree: &Value) -> BTreeMap<String, String> {
-    muster_kind::object::metadata(tree)
-        .and_then(|m| m.get("labels"))
-        .and_then(Value::as_object)
-        .into_iter()
-        .flatten()
-        .filter_map(|(key, value)| Some((key.clone(), value.as_str()?.to_owned())))
-        .collect()
 }
 
 /// Sets the resource version a client sees in a tree.
