@@ -3,9 +3,8 @@
 //! SBOM that is there is not made again.
 
 use crate::access::{self, Access};
-use crate::catalog::labels;
 use crate::message::{Message, SCAN};
-use crate::object::{IMAGE, JOB_UID, SBOM};
+use crate::object::{IMAGE, JOB_UID, SBOM, made_for};
 use crate::reconcile;
 use crate::work::{Operator, Trouble};
 use kube::api::ObjectMeta;
@@ -14,8 +13,8 @@ use muster_scan::limits::Limits;
 use muster_scan::sbom::{Bill, Subject, spdx};
 use muster_scan::{image, layer};
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use serde_json::value::RawValue;
-use serde_json::{Value, json};
 use tokio_util::io::SyncIoBridge;
 
 /// What is needed of an Image.
@@ -67,18 +66,11 @@ pub(crate) async fn generate(operator: &Operator, message: &Message) -> Result<(
             Some(spdx) => spdx,
             None => bill(operator, &job.namespace, &image.about).await?,
         };
-        let owner = json!({
-            "apiVersion": IMAGE.api_version(), "kind": IMAGE.kind,
-            "name": name, "uid": image.metadata.uid,
-            "controller": true, "blockOwnerDeletion": true,
-        });
+        let uid = image.metadata.uid.unwrap_or_default();
         let written = Written {
             api_version: SBOM.api_version(),
             kind: SBOM.kind,
-            metadata: json!({
-                "name": name, "namespace": job.namespace, "labels": labels(job),
-                "ownerReferences": [owner],
-            }),
+            metadata: made_for(job, name, IMAGE, name, &uid),
             image_metadata: &image.about,
             spdx: Some(spdx),
         };

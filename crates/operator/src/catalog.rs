@@ -3,7 +3,7 @@
 
 use crate::access::{self, Access};
 use crate::message::Job;
-use crate::object::{IMAGE, JOB_NAME, JOB_UID, REGISTRY, is_absent};
+use crate::object::{IMAGE, REGISTRY, is_absent, made_for};
 use crate::work::{Operator, Trouble};
 use crate::{name, reconcile};
 use base64::Engine;
@@ -36,14 +36,10 @@ pub(crate) async fn create(operator: &Operator, job: &Job) -> Result<(), Trouble
     for repository in repositories(&access).await? {
         listing.read(&access, &repository).await?;
     }
-    let owner = json!({
-        "apiVersion": REGISTRY.api_version(), "kind": REGISTRY.kind,
-        "name": registry, "uid": access.uid, "controller": true, "blockOwnerDeletion": true,
-    });
     let mut made = BTreeSet::new();
     for image in &listing.found {
         let name = image.name(registry);
-        let body = image.object(&name, registry, &owner, job);
+        let body = image.object(&name, registry, &access.uid, job);
         IMAGE
             .apply(operator.client(), &job.namespace, &name, &body)
             .await?;
@@ -103,7 +99,8 @@ async fn repositories(access: &Access) -> Result<Vec<Repository>, Trouble> {
         .collect()
 }
 
-/// What was found, and what could not be listed: one bad tag never stops the others.
+/// What was found, and what could not be listed: one bad tag or platform never stops the
+/// others.
 #[derive(Default)]
 struct Listing {
     found: Vec<Found>,
@@ -117,9 +114,82 @@ impl Listing {
             return Ok(());
         };
         for tag in tags {
-            let images = images(access, repository, &tag).await;
-            let images = self.judge(images)?;
-            self.found.extend(images.unwrap_or_default());
+            self.tag(access, repository, &tag).await?;
+        }
+        Ok(())
+    }
+
+    /// Finds the images behind a tag.
+    async fn tag(
+        &mut self,
+        access: &Access,
+        repository: &Repository,
+        tag: &str,
+    ) -> Result<(), Trouble> {
+        let Some(reference) = self.judge(repository.tagged(tag).map_err(Trouble::permanent))?
+        else {
+            return Ok(());
+        };
+        let fetched = access.client.manifest(&reference).await;
+        let Some(fetched) = self.judge(fetched.map_err(Into::into))? else {
+            return Ok(());
+        };
+        let index = match fetched.manifest {
+            Manifest::Image(manifest) => {
+                let place = (repository, tag, None);
+                return self
+                    .image(access, place, fetched.digest, None, manifest)
+                    .await;
+            }
+            Manifest::Index(index) => index,
+        };
+        for entry in index.images() {
+            let unwanted = |platform| !access.spec.wants(platform);
+            if entry.platform.as_ref().is_some_and(unwanted) {
+                continue;
+            }
+            let child = access.client.manifest(&repository.at(&entry.digest)).await;
+            let child = self.judge(child.map_err(Into::into))?;
+            if let Some((digest, Manifest::Image(manifest))) = child.map(|c| (c.digest, c.manifest))
+            {
+                let place = (repository, tag, Some(&fetched.digest));
+                self.image(access, place, digest, entry.platform.clone(), manifest)
+                    .await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Notes an image that is wanted; what is none (a chart, a signature) is passed over.
+    async fn image(
+        &mut self,
+        access: &Access,
+        (repository, tag, index): (&Repository, &str, Option<&Digest>),
+        digest: Digest,
+        platform: Option<Platform>,
+        manifest: ImageManifest,
+    ) -> Result<(), Trouble> {
+        if !manifest.is_image() {
+            return Ok(());
+        }
+        let config = access.client.config(repository, &manifest.config).await;
+        let Some(config) = self.judge(config.map_err(Into::into))? else {
+            return Ok(());
+        };
+        let platform = platform.or_else(|| config.platform.clone());
+        if platform
+            .as_ref()
+            .is_none_or(|platform| access.spec.wants(platform))
+        {
+            self.found.push(Found {
+                repository: repository.clone(),
+                tag: tag.to_owned(),
+                digest,
+                index: index.cloned(),
+                platform,
+                manifest,
+                config,
+            });
         }
         Ok(())
     }
@@ -153,60 +223,6 @@ struct Found {
     config: ImageConfig,
 }
 
-/// The images behind a tag; what is no image (a chart, a signature) has none.
-async fn images(
-    access: &Access,
-    repository: &Repository,
-    tag: &str,
-) -> Result<Vec<Found>, Trouble> {
-    let reference = repository.tagged(tag).map_err(Trouble::permanent)?;
-    let fetched = access.client.manifest(&reference).await?;
-    let (index, manifests) = match fetched.manifest {
-        Manifest::Image(manifest) => (None, vec![(fetched.digest, None, manifest)]),
-        Manifest::Index(index) => {
-            let mut manifests = Vec::new();
-            for entry in index.images() {
-                let unwanted = |platform| !access.spec.wants(platform);
-                if entry.platform.as_ref().is_some_and(unwanted) {
-                    continue;
-                }
-                let fetched = access
-                    .client
-                    .manifest(&repository.at(&entry.digest))
-                    .await?;
-                if let Manifest::Image(manifest) = fetched.manifest {
-                    manifests.push((fetched.digest, entry.platform.clone(), manifest));
-                }
-            }
-            (Some(fetched.digest), manifests)
-        }
-    };
-    let mut found = Vec::new();
-    for (digest, platform, manifest) in manifests {
-        if !manifest.is_image() {
-            continue;
-        }
-        let config = access.client.config(repository, &manifest.config).await?;
-        let platform = platform.or_else(|| config.platform.clone());
-        if platform
-            .as_ref()
-            .is_some_and(|platform| !access.spec.wants(platform))
-        {
-            continue;
-        }
-        found.push(Found {
-            repository: repository.clone(),
-            tag: tag.to_owned(),
-            digest,
-            index: index.clone(),
-            platform,
-            manifest,
-            config,
-        });
-    }
-    Ok(found)
-}
-
 impl Found {
     fn platform(&self) -> String {
         self.platform
@@ -225,7 +241,7 @@ impl Found {
         )
     }
 
-    fn object(&self, name: &str, registry: &str, owner: &Value, job: &Job) -> Value {
+    fn object(&self, name: &str, registry: &str, uid: &str, job: &Job) -> Value {
         let mut metadata = json!({
             "registry": registry, "registryURI": self.repository.host().as_str(),
             "repository": self.repository.name(), "tag": self.tag,
@@ -243,10 +259,7 @@ impl Found {
         }
         json!({
             "apiVersion": IMAGE.api_version(), "kind": IMAGE.kind,
-            "metadata": {
-                "name": name, "namespace": job.namespace, "ownerReferences": [owner],
-                "labels": labels(job),
-            },
+            "metadata": made_for(job, name, REGISTRY, registry, uid),
             "imageMetadata": metadata,
             "layers": self.layers(),
         })
@@ -266,20 +279,4 @@ impl Found {
             })
             .collect()
     }
-}
-
-/// What ties an object to its job, and to this program.
-pub(crate) fn labels(job: &Job) -> Value {
-    /// A label's value is shorter than a name may be.
-    const LONGEST: usize = 63;
-    let mut labels = json!({
-        "app.kubernetes.io/managed-by": "sbomscanner",
-        "app.kubernetes.io/part-of": "sbomscanner",
-        JOB_UID: job.uid,
-    });
-    // Without it a job is only looked at from time to time.
-    if job.name.len() <= LONGEST {
-        labels[JOB_NAME] = json!(job.name);
-    }
-    labels
 }

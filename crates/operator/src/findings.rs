@@ -1,9 +1,8 @@
 //! The third stage: what is wrong with an image. Its SBOM is matched with the vulnerability data,
 //! and the report written under the image's name.
 
-use crate::catalog::labels;
 use crate::message::Message;
-use crate::object::{REPORT, SBOM};
+use crate::object::{REPORT, SBOM, made_for, now};
 use crate::reconcile;
 use crate::work::{Operator, Trouble};
 use kube::api::ObjectMeta;
@@ -12,8 +11,8 @@ use muster_scan::report::Report;
 use muster_scan::sbom::spdx;
 use muster_scan::vulnerability::Database;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use serde_json::value::RawValue;
-use serde_json::{Value, json};
 
 /// What is needed of an SBOM.
 #[derive(Deserialize)]
@@ -50,18 +49,11 @@ pub(crate) async fn scan(operator: &Operator, message: &Message) -> Result<(), T
     let database = operator.database()?;
     let report = tokio::task::spawn_blocking(move || report(&spdx, &*database));
     let report = report.await.map_err(Trouble::permanent)??;
-    let owner = json!({
-        "apiVersion": SBOM.api_version(), "kind": SBOM.kind,
-        "name": name, "uid": sbom.metadata.uid,
-        "controller": true, "blockOwnerDeletion": true,
-    });
+    let uid = sbom.metadata.uid.unwrap_or_default();
     let written = Written {
         api_version: REPORT.api_version(),
         kind: REPORT.kind,
-        metadata: json!({
-            "name": name, "namespace": job.namespace, "labels": labels(job),
-            "ownerReferences": [owner],
-        }),
+        metadata: made_for(job, name, SBOM, name, &uid),
         image_metadata: &sbom.about,
         report,
     };
@@ -71,9 +63,7 @@ pub(crate) async fn scan(operator: &Operator, message: &Message) -> Result<(), T
 fn report(spdx: &RawValue, database: &dyn Database) -> Result<Report, Trouble> {
     let bill = spdx::read(spdx.get().as_bytes()).map_err(Trouble::permanent)?;
     let findings = matching::find(&bill, database).map_err(Trouble::permanent)?;
-    let now = jiff::Timestamp::now()
-        .strftime("%Y-%m-%dT%H:%M:%SZ")
-        .to_string();
+    let now = now();
     Ok(Report::new(
         &bill,
         &findings,

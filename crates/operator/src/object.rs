@@ -1,11 +1,12 @@
 //! Our kinds as the client sees them: where they are served, and how an object is written. An
 //! object is always applied whole, so that writing it twice is writing it once.
 
+use crate::message::Job;
 use kube::api::{ApiResource, DynamicObject, ListParams, Patch, PatchParams};
 use kube::{Api, Client};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 /// The name under which our fields are owned.
 pub(crate) const MANAGER: &str = "muster";
@@ -155,6 +156,40 @@ impl Kind {
         api.patch(name, &parameters, &Patch::Merge(patch)).await?;
         Ok(())
     }
+}
+
+/// The metadata of an object made for a job: it goes with its owner.
+pub(crate) fn made_for(job: &Job, name: &str, owner: Kind, owner_name: &str, uid: &str) -> Value {
+    json!({
+        "name": name, "namespace": job.namespace, "labels": labels(job),
+        "ownerReferences": [{
+            "apiVersion": owner.api_version(), "kind": owner.kind, "name": owner_name, "uid": uid,
+            "controller": true, "blockOwnerDeletion": true,
+        }],
+    })
+}
+
+/// What ties an object to its job, and to this program.
+fn labels(job: &Job) -> Value {
+    /// A label's value is shorter than a name may be.
+    const LONGEST: usize = 63;
+    let mut labels = json!({
+        "app.kubernetes.io/managed-by": "sbomscanner",
+        "app.kubernetes.io/part-of": "sbomscanner",
+        JOB_UID: job.uid,
+    });
+    // Without it a job is only looked at from time to time.
+    if job.name.len() <= LONGEST {
+        labels[JOB_NAME] = json!(job.name);
+    }
+    labels
+}
+
+/// The time as objects tell it.
+pub(crate) fn now() -> String {
+    jiff::Timestamp::now()
+        .strftime("%Y-%m-%dT%H:%M:%SZ")
+        .to_string()
 }
 
 /// Whether an object is simply not there.

@@ -6,6 +6,7 @@ use crate::job::{self, Facts, Phase};
 use crate::message::{CATALOG, GENERATE, Job, Message};
 use crate::object::{
     FAILURE, IMAGE, JOB_NAME, Kind, MANAGER, REGISTRY, REPORT, SBOM, SCAN_JOB, UNLISTED, is_absent,
+    now,
 };
 use crate::work::{Operator, Trouble};
 use futures::StreamExt;
@@ -302,10 +303,4 @@ pub(crate) async fn listed(
         .await?;
     let count = images + unlisted.len();
     insist(operator, job, |_| json!({"imagesCount": count})).await
-}
-
-fn now() -> String {
-    jiff::Timestamp::now()
-        .strftime("%Y-%m-%dT%H:%M:%SZ")
-        .to_string()
 }

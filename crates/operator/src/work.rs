@@ -122,7 +122,7 @@ impl Operator {
         let opened = TrivyDatabase::open(&self.data, None).map_err(|error| {
             let directory = self.data.display();
             Trouble::Transient(format!(
-                "there is no vulnerability data in {directory}: {error}"
+                "there is no vulnerability data in {directory}: {error}; put trivy.db and metadata.json there, or name their directory with --database"
             ))
         })?;
         tracing::info!(

@@ -11,6 +11,7 @@ use muster_testkit::push::{Pusher, digest};
 use muster_testkit::registry::Registry;
 use muster_testkit::wait;
 use serde_json::{Value, json};
+use std::collections::BTreeSet;
 use std::fs;
 use std::io::Write;
 use std::path::Path;
@@ -93,13 +94,13 @@ fn layer() -> Result<(Vec<u8>, Vec<u8>)> {
     Ok((tar.stdout, packed.finish()?))
 }
 
-/// Pushes the image for two platforms.
-async fn push(registry: &Registry) -> Result<()> {
+/// Pushes the image for two platforms, as it was built in some year; returns the second's digest.
+async fn push(registry: &Registry, year: u32) -> Result<String> {
     let pusher = Pusher::new(registry)?;
     let (plain, packed) = layer()?;
     let config = |architecture: &str| {
         json!({
-            "os": "linux", "architecture": architecture, "created": "2024-01-01T00:00:00Z",
+            "os": "linux", "architecture": architecture, "created": format!("{year}-01-01T00:00:00Z"),
             "rootfs": {"type": "layers", "diff_ids": [digest(&plain)]},
             "history": [{"created_by": "COPY . /"}],
         })
@@ -112,7 +113,7 @@ async fn push(registry: &Registry) -> Result<()> {
         .await?;
     let platforms = [("linux/amd64", &amd), ("linux/arm64", &arm)];
     pusher.index("team/app", Some("1.0"), &platforms).await?;
-    Ok(())
+    Ok(arm.digest)
 }
 
 fn manifests(host: &str) -> String {
@@ -165,7 +166,7 @@ fn ended(kubectl: &Kubectl, name: &str) -> Result<String> {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_scan_job_finds_what_is_wrong_with_a_workload() -> Result<()> {
     let registry = Registry::start()?;
-    push(&registry).await?;
+    push(&registry, 2024).await?;
     let vulnerabilities = tempfile::tempdir()?;
     data(vulnerabilities.path())?;
     let directory = vulnerabilities.path().to_string_lossy().into_owned();
@@ -238,6 +239,9 @@ async fn a_scan_job_finds_what_is_wrong_with_a_workload() -> Result<()> {
         "{replaced:?}"
     );
 
+    // A dry run shows what is computed too, so nothing differs.
+    kubectl.succeed_with(&["diff", "-f", "-"], &manifests(&registry.host()))?;
+
     // With the registry goes all that was found through it, and the workload waits again.
     kubectl.succeed(&["delete", "registry", "local"])?;
     wait::until("the end of the findings", LIMIT, || {
@@ -245,6 +249,60 @@ async fn a_scan_job_finds_what_is_wrong_with_a_workload() -> Result<()> {
         let status = &report["status"]["containerStatuses"][0]["scanStatus"];
         Ok((status == "WaitingForScan" && report["summary"]["critical"] == 0).then_some(()))
     })
+}
+
+/// The names of all Images.
+fn images(kubectl: &Kubectl) -> Result<BTreeSet<String>> {
+    let listed = kubectl.succeed(&["get", "images", "-o", "name"])?;
+    Ok(listed.lines().map(str::to_owned).collect())
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_scan_follows_what_the_registry_has_now() -> Result<()> {
+    let registry = Registry::start()?;
+    push(&registry, 2024).await?;
+    let vulnerabilities = tempfile::tempdir()?;
+    data(vulnerabilities.path())?;
+    let directory = vulnerabilities.path().to_string_lossy().into_owned();
+    let muster = Muster::start_with(env!("CARGO_BIN_EXE_muster"), &["--database", &directory])?;
+    let kubectl = Kubectl::new(&muster.kubeconfig_path())?;
+    kubectl.succeed_with(&["apply", "-f", "-"], &manifests(&registry.host()))?;
+
+    // Two jobs of one registry wait for each other.
+    let both = format!("{}\n---\n{}\n", job("one", "local"), job("two", "local"));
+    kubectl.succeed_with(&["apply", "-f", "-"], &both)?;
+    for name in ["one", "two"] {
+        let reason = ended(&kubectl, name)?;
+        assert!(reason.contains("AllImagesScanned"), "{name}: {reason}");
+    }
+    let before = images(&kubectl)?;
+    assert_eq!(before.len(), 2);
+
+    // A tag that is built anew means other images, and the old ones count no more.
+    let arm = push(&registry, 2025).await?;
+    kubectl.succeed_with(&["apply", "-f", "-"], &job("three", "local"))?;
+    let reason = ended(&kubectl, "three")?;
+    assert!(reason.contains("AllImagesScanned"), "{reason}");
+    let after = images(&kubectl)?;
+    assert_eq!(after.len(), 2);
+    assert!(after.is_disjoint(&before), "{before:?} {after:?}");
+    wait::until("the end of the old findings", LIMIT, || {
+        let report = get(&kubectl, &["workloadscanreport", "deployment-app"])?;
+        let quoted = report["containers"][0]["vulnerabilityReports"].as_array();
+        Ok((quoted.map(Vec::len) == Some(2)).then_some(()))
+    })?;
+
+    // What the registry has lost is told, and the rest is scanned all the same.
+    Pusher::new(&registry)?.delete("team/app", &arm).await?;
+    kubectl.succeed_with(&["apply", "-f", "-"], &job("four", "local"))?;
+    let reason = ended(&kubectl, "four")?;
+    assert!(
+        reason.contains("1 of 2 images could not be scanned"),
+        "{reason}"
+    );
+    let scan = get(&kubectl, &["scanjob", "four"])?;
+    assert_eq!(scan["status"]["scannedImagesCount"], 1);
+    Ok(())
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
