@@ -14,6 +14,8 @@ pub(crate) const MANAGER: &str = "muster";
 pub(crate) const JOB_UID: &str = "sbomscanner.kubewarden.io/scanjob-uid";
 /// The name of that ScanJob.
 pub(crate) const JOB_NAME: &str = "sbomscanner.kubewarden.io/scanjob";
+/// The UID of the ScanJob that looks through a Registry, on the Registry.
+pub(crate) const CLAIM: &str = "sbomscanner.kubewarden.io/scanning-job";
 /// What of a registry could not be listed, on its ScanJob: a JSON list of reasons.
 pub(crate) const UNLISTED: &str = "sbomscanner.kubewarden.io/unlisted";
 /// Why an image could not be scanned, and by which job: `uid: reason`.

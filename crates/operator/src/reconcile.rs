@@ -5,8 +5,8 @@
 use crate::job::{self, Facts, Phase};
 use crate::message::{CATALOG, GENERATE, Job, Message};
 use crate::object::{
-    FAILURE, IMAGE, JOB_NAME, Kind, MANAGER, REGISTRY, REPORT, SBOM, SCAN_JOB, UNLISTED, is_absent,
-    now,
+    CLAIM, FAILURE, IMAGE, JOB_NAME, Kind, MANAGER, REGISTRY, REPORT, SBOM, SCAN_JOB, UNLISTED,
+    is_absent, now,
 };
 use crate::work::{Operator, Trouble};
 use futures::StreamExt;
@@ -78,7 +78,7 @@ async fn look(object: &DynamicObject, operator: &Operator) -> Result<Action, Tro
         name: object.name_any(),
         uid: object.uid().unwrap_or_default(),
     };
-    if must_wait(operator, object, &job).await? {
+    if !claim(operator, object, &job).await? {
         write(operator, object, &Phase::Scheduled, &Facts::default()).await?;
         return Ok(Action::requeue(SOON));
     }
@@ -94,20 +94,42 @@ async fn look(object: &DynamicObject, operator: &Operator) -> Result<Action, Tro
     })
 }
 
-/// Whether an older job of the same Registry has not ended: one at a time looks through it.
-async fn must_wait(
-    operator: &Operator,
-    object: &DynamicObject,
-    job: &Job,
-) -> Result<bool, Trouble> {
-    let registry = object.data["spec"]["registry"].as_str().unwrap_or_default();
-    let selected = ListParams::default().fields(&format!("spec.registry={registry}"));
-    let api = SCAN_JOB.within(operator.client(), &job.namespace);
-    let others = api.list(&selected).await?.items;
-    let age = |job: &DynamicObject| (job.creation_timestamp(), job.uid());
-    let is_before =
-        |other: &DynamicObject| age(other) < age(object) && !job::has_ended(&other.data["status"]);
-    Ok(object.data["status"]["startTime"].is_null() && others.iter().any(is_before))
+/// Takes the Registry for a job, by compare-and-swap: one job at a time looks through it. Says
+/// whether it is the job's; it stays so until the job has ended.
+async fn claim(operator: &Operator, object: &DynamicObject, job: &Job) -> Result<bool, Trouble> {
+    let (client, namespace) = (operator.client(), &job.namespace);
+    let name = object.data["spec"]["registry"].as_str().unwrap_or_default();
+    let registry = REGISTRY
+        .within(client, namespace)
+        .get_metadata_opt(name)
+        .await?;
+    let Some(registry) = registry else {
+        // There is nothing to take; the phase says so.
+        return Ok(true);
+    };
+    match registry.annotations().get(CLAIM) {
+        Some(holder) if *holder == job.uid => return Ok(true),
+        Some(holder) => {
+            let selected = ListParams::default().fields(&format!("spec.registry={name}"));
+            let jobs = SCAN_JOB.within(client, namespace).list(&selected).await?;
+            let holds = |other: &&DynamicObject| other.uid().as_ref() == Some(holder);
+            let ended = |other: &DynamicObject| job::has_ended(&other.data["status"]);
+            if jobs
+                .items
+                .iter()
+                .find(holds)
+                .is_some_and(|other| !ended(other))
+            {
+                return Ok(false);
+            }
+        }
+        None => {}
+    }
+    let patch = json!({"metadata": {
+        "resourceVersion": registry.metadata.resource_version, "annotations": {CLAIM: job.uid},
+    }});
+    REGISTRY.merge(client, namespace, name, &patch).await?;
+    Ok(true)
 }
 
 struct Loaded {
