@@ -19,6 +19,9 @@ use std::time::Duration;
 const ATTEMPT: &str = "writing";
 /// How often a write is tried that others got into the way of.
 const ATTEMPTS: u32 = 6;
+/// How often its blobs are stored again if a sweep takes them first. One that keeps nothing and
+/// never pauses can do so several times in a row.
+const SWEPT: u32 = 100;
 /// The pause before it is tried again; it grows.
 const PAUSE: Duration = Duration::from_millis(2);
 
@@ -65,7 +68,6 @@ async fn make(connection: &mut PgConnection, write: Write) -> Result<Outcome, St
         None => None,
     };
     for attempt in 1.. {
-        let last = attempt == ATTEMPTS;
         let prepared = prepare(write.clone(), std::mem::take(&mut known), results.clone()).await?;
         blobs::store(connection, &prepared).await?;
         let called = match is_source(&write.resource) {
@@ -74,8 +76,8 @@ async fn make(connection: &mut PgConnection, write: Write) -> Result<Outcome, St
         };
         match called {
             // Swept since it was seen: now its bytes are sent.
-            Ok(Outcome::BlobMissing) if !last && !prepared.blobs.is_empty() => {}
-            Err(error) if !last && is_collision(&error) => {
+            Ok(Outcome::BlobMissing) if attempt < SWEPT && !prepared.blobs.is_empty() => {}
+            Err(error) if attempt < ATTEMPTS && is_collision(&error) => {
                 tokio::time::sleep(PAUSE * (1 << attempt)).await;
             }
             other => return other.map_err(during(ATTEMPT)),
