@@ -14,6 +14,7 @@ pub mod config_audit;
 pub mod duration;
 pub mod expression;
 pub mod finding;
+pub mod guard;
 pub mod image;
 pub mod link;
 pub mod platform;

@@ -4,6 +4,7 @@
 use crate::identity::Identity;
 use crate::request::Verb;
 use async_trait::async_trait;
+use muster_kind::status::{About, Cause};
 use muster_kind::{Kind, Status};
 use serde_json::Value;
 
@@ -25,6 +26,41 @@ pub struct Review<'a> {
     pub old: Option<&'a Value>,
     /// Nothing will be kept.
     pub dry_run: bool,
+}
+
+impl Review<'_> {
+    /// The answer to whoever creates something in a namespace that is not there.
+    pub fn namespace_missing(&self) -> Status {
+        let about = About {
+            group: "",
+            resource: "namespaces",
+        };
+        Status::not_found(about, self.namespace)
+    }
+
+    /// The answer to whoever creates something in a namespace that is ending.
+    pub fn namespace_ends(&self) -> Status {
+        let namespace = self.namespace;
+        let why = format!(
+            "unable to create new content in namespace {namespace} because it is being terminated"
+        );
+        let mut status = self.forbidden(&why);
+        status.causes = vec![Cause {
+            reason: "NamespaceTerminating".into(),
+            message: format!("namespace {namespace} is being terminated"),
+            field: "metadata.namespace".into(),
+        }];
+        status
+    }
+
+    /// The answer to whoever may not write this.
+    pub fn forbidden(&self, why: &str) -> Status {
+        let about = About {
+            group: &self.kind.group,
+            resource: &self.kind.plural,
+        };
+        Status::forbidden(about, self.name, why)
+    }
 }
 
 /// Rules about writes.

@@ -1,5 +1,6 @@
 //! Creating: a body becomes an object with a name, a UID and a first revision.
 
+use crate::identity::Attributes;
 use crate::metadata;
 use crate::request::Verb;
 use crate::store::StoreError;
@@ -71,6 +72,21 @@ impl Writer<'_> {
             }
         }
         unreachable!("invariant: the last attempt returns")
+    }
+
+    /// Whoever may change an object may not therefore make it.
+    pub(crate) async fn may_create(&self) -> Result<(), Status> {
+        let (target, kind) = (self.target, &self.target.served.kind);
+        let what = Attributes {
+            verb: Verb::Create.as_str().into(),
+            namespace: target.key.namespace.clone(),
+            group: kind.group.clone(),
+            version: target.version.clone(),
+            resource: kind.plural.clone(),
+            name: target.key.name.clone(),
+            ..Attributes::default()
+        };
+        self.server.allow(self.who, &what).await
     }
 
     /// A dry run must still say that a name is taken.

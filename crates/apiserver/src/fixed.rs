@@ -151,11 +151,14 @@ fn cached(parts: &Parts, value: &Value) -> Answer {
 }
 
 fn health(server: &Server, segments: &[&str], query: &Query) -> Answer {
-    let ready = !server.is_stopping();
-    let checks = [
-        ("ping", true),
-        ("shutdown", ready || segments[0] != "readyz"),
-    ];
+    let mut checks = vec![("ping", true)];
+    if segments[0] == "readyz" {
+        let others = server.checks.iter();
+        checks.extend(others.map(|check| (check.name, (check.is_fine)())));
+        checks.push(("shutdown", !server.is_stopping()));
+    } else {
+        checks.push(("shutdown", true));
+    }
     let chosen: Vec<(&str, bool)> = match segments.get(1) {
         Some(name) => checks
             .into_iter()

@@ -3,8 +3,10 @@
 
 use async_trait::async_trait;
 use http::request::Parts;
+use rustls::pki_types::CertificateDer;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// Somebody known.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -49,9 +51,29 @@ impl Identity {
     }
 }
 
-/// The identity of a verified client certificate, put into a request by the listener.
+/// The certificates a client has shown and proven to hold the key of, its own first; put into a
+/// request by the listener. Who signed them is the TLS configuration's business, or, where that
+/// takes any, an authenticator's.
 #[derive(Clone, Debug)]
-pub struct CertificateIdentity(pub Identity);
+pub struct ClientCertificate(pub Arc<[CertificateDer<'static>]>);
+
+impl ClientCertificate {
+    /// Whom the certificate names: the common name is the user, organizations are groups.
+    pub fn subject(&self) -> Option<Identity> {
+        let (_, certificate) = x509_parser::parse_x509_certificate(self.0.first()?).ok()?;
+        let subject = certificate.subject();
+        let user = subject.iter_common_name().next()?.as_str().ok()?.to_owned();
+        let groups = subject
+            .iter_organization()
+            .filter_map(|name| name.as_str().ok().map(Into::into))
+            .collect();
+        Some(Identity {
+            user,
+            groups,
+            ..Identity::default()
+        })
+    }
+}
 
 /// What somebody wants to do.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -72,6 +94,20 @@ pub struct Attributes {
     pub name: String,
     /// The path, where no resource is meant.
     pub path: String,
+    /// What a collection is narrowed to by labels, as it was written.
+    pub label_selector: String,
+    /// What a collection is narrowed to by fields, as it was written.
+    pub field_selector: String,
+}
+
+impl Attributes {
+    /// Whether somebody only wants to know that the server lives.
+    pub fn is_health(&self) -> bool {
+        ["/healthz", "/livez", "/readyz"].iter().any(|page| {
+            let rest = self.path.strip_prefix(page);
+            rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+        })
+    }
 }
 
 /// The answer to "may they?".
@@ -81,6 +117,17 @@ pub enum Decision {
     Allowed,
     /// They may not, and why.
     Denied(String),
+    /// Nobody could say, and why.
+    Unknown(String),
+}
+
+/// Why credentials did not lead to an identity.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Refusal {
+    /// They are wrong.
+    Bad(String),
+    /// Nobody could say whether they are right.
+    Unavailable(String),
 }
 
 /// Turns a request into somebody.
@@ -88,7 +135,7 @@ pub enum Decision {
 pub trait Authenticator: Send + Sync + 'static {
     /// The identity; `None` if the request carries no credentials this authenticator knows;
     /// an error if it carries bad ones.
-    async fn authenticate(&self, request: &Parts) -> Result<Option<Identity>, String>;
+    async fn authenticate(&self, request: &Parts) -> Result<Option<Identity>, Refusal>;
 }
 
 /// Judges what somebody wants to do.
@@ -98,14 +145,15 @@ pub trait Authorizer: Send + Sync + 'static {
     async fn authorize(&self, who: &Identity, what: &Attributes) -> Decision;
 }
 
-/// Takes the identity of the client certificate, which the listener has verified.
+/// Takes the subject of the client certificate, where the TLS configuration lets only those in that
+/// are to be believed.
 pub struct Certificates;
 
 #[async_trait]
 impl Authenticator for Certificates {
-    async fn authenticate(&self, request: &Parts) -> Result<Option<Identity>, String> {
-        let certificate = request.extensions.get::<CertificateIdentity>();
-        Ok(certificate.map(|CertificateIdentity(identity)| identity.clone()))
+    async fn authenticate(&self, request: &Parts) -> Result<Option<Identity>, Refusal> {
+        let certificate = request.extensions.get::<ClientCertificate>();
+        Ok(certificate.and_then(ClientCertificate::subject))
     }
 }
 
@@ -116,14 +164,8 @@ pub struct OwnerOnly;
 #[async_trait]
 impl Authorizer for OwnerOnly {
     async fn authorize(&self, who: &Identity, what: &Attributes) -> Decision {
-        let open = ["/healthz", "/livez", "/readyz", "/version"];
-        let is_open = |path: &str| {
-            open.iter().any(|o| {
-                path.strip_prefix(o)
-                    .is_some_and(|r| r.is_empty() || r.starts_with('/'))
-            })
-        };
-        if who.is_in("system:masters") || is_open(&what.path) {
+        let open = what.is_health() || what.path == "/version";
+        if who.is_in("system:masters") || open {
             return Decision::Allowed;
         }
         Decision::Denied(String::new())

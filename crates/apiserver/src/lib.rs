@@ -7,6 +7,7 @@
 
 pub mod admission;
 pub mod body;
+pub mod front;
 pub mod identity;
 pub mod listen;
 pub mod negotiate;
@@ -43,5 +44,5 @@ mod upkeep;
 mod watch;
 mod write;
 
-pub use server::{Parts, Server};
+pub use server::{Check, Parts, Server};
 pub use upkeep::Upkeep;

@@ -1,9 +1,9 @@
 //! The network: TLS with HTTP/2 and HTTP/1.1, client certificates as identities, and an end that
 //! lets every answer under way finish.
 
-use crate::identity::{CertificateIdentity, Identity};
+use crate::front::Front;
+use crate::identity::{ClientCertificate, Identity};
 use crate::respond::BodyError;
-use crate::server::Server;
 use http::Request;
 use http_body_util::BodyExt;
 use hyper::body::Incoming;
@@ -13,6 +13,7 @@ use hyper_util::server::conn::auto;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::watch;
 use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -24,22 +25,22 @@ const DRAIN: Duration = Duration::from_secs(10);
 /// Watches of one client share a connection; there may be many.
 const STREAMS: u32 = 1000;
 
-/// Serves until `stop`, then lets what is under way finish.
+/// Serves until `stop`, then lets what is under way finish. Every connection is made with the TLS
+/// configuration of its moment.
 pub async fn serve(
-    server: Arc<Server>,
+    front: Arc<Front>,
     listener: TcpListener,
-    tls: Arc<rustls::ServerConfig>,
+    tls: watch::Receiver<Arc<rustls::ServerConfig>>,
     stop: CancellationToken,
 ) {
-    let acceptor = TlsAcceptor::from(tls);
     let connections = TaskTracker::new();
     loop {
         tokio::select! {
             () = stop.cancelled() => break,
             accepted = listener.accept() => match accepted {
                 Ok((stream, _)) => {
-                    let (server, acceptor) = (server.clone(), acceptor.clone());
-                    connections.spawn(connection(server, stream, acceptor, stop.clone()));
+                    let acceptor = TlsAcceptor::from(tls.borrow().clone());
+                    connections.spawn(connection(front.clone(), stream, acceptor, stop.clone()));
                 }
                 Err(error) => {
                     // Out of file descriptors, most likely: give connections time to end.
@@ -50,7 +51,7 @@ pub async fn serve(
         }
     }
     drop(listener);
-    server.shut_down().await;
+    front.shut_down().await;
     connections.close();
     if tokio::time::timeout(DRAIN, connections.wait())
         .await
@@ -61,7 +62,7 @@ pub async fn serve(
 }
 
 async fn connection(
-    server: Arc<Server>,
+    front: Arc<Front>,
     stream: TcpStream,
     acceptor: TlsAcceptor,
     stop: CancellationToken,
@@ -72,24 +73,25 @@ async fn connection(
         Ok(Err(error)) => return tracing::debug!(%error, "TLS handshake"),
         Err(_) => return tracing::debug!("TLS handshake took too long"),
     };
-    let identity = stream
+    let certificate = stream
         .get_ref()
         .1
         .peer_certificates()
-        .and_then(|chain| identity(chain.first()?));
+        .map(|chain| ClientCertificate(chain.iter().map(|c| c.clone().into_owned()).collect()));
     let service = service_fn(move |request: Request<Incoming>| {
-        let (server, identity) = (server.clone(), identity.clone());
+        let (front, certificate) = (front.clone(), certificate.clone());
         async move {
             let (mut parts, body) = request.into_parts();
             // Nobody outside may bring an identity of their own.
             parts.extensions.remove::<Identity>();
-            if let Some(identity) = identity {
-                parts.extensions.insert(CertificateIdentity(identity));
+            parts.extensions.remove::<ClientCertificate>();
+            if let Some(certificate) = certificate {
+                parts.extensions.insert(certificate);
             }
             let body = body
                 .map_err(|error| -> BodyError { error.into() })
                 .boxed_unsync();
-            let response = server.handle(Request::from_parts(parts, body)).await;
+            let response = front.handle(Request::from_parts(parts, body)).await;
             Ok::<_, std::convert::Infallible>(response)
         }
     });
@@ -116,20 +118,4 @@ async fn connection(
     if let Err(error) = result {
         tracing::debug!(%error, "connection");
     }
-}
-
-/// Whom a verified certificate names: the common name is the user, organizations are groups.
-fn identity(certificate: &rustls::pki_types::CertificateDer<'_>) -> Option<Identity> {
-    let (_, certificate) = x509_parser::parse_x509_certificate(certificate).ok()?;
-    let subject = certificate.subject();
-    let user = subject.iter_common_name().next()?.as_str().ok()?.to_owned();
-    let groups = subject
-        .iter_organization()
-        .filter_map(|name| name.as_str().ok().map(Into::into))
-        .collect();
-    Some(Identity {
-        user,
-        groups,
-        ..Identity::default()
-    })
 }

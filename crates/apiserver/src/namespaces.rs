@@ -11,7 +11,7 @@ use crate::store::{Key, ListQuery, Resource, StoreError};
 use crate::update::Attempt;
 use crate::{discovery, garbage};
 use muster_kind::selector::{FieldSelector, FieldTerm, LabelSelector};
-use muster_kind::status::{About, Cause};
+use muster_kind::status::About;
 use muster_kind::{Object, Status};
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -46,24 +46,10 @@ pub(crate) async fn admit(
     };
     let found = server.store.get(&Resource::from("namespaces"), &key).await;
     let Some(namespace) = found.map_err(crate::write::store_failure)? else {
-        return Err(Status::not_found(ABOUT, review.namespace));
+        return Err(review.namespace_missing());
     };
     if memchr(&namespace.body.text, b"\"deletionTimestamp\"") {
-        let about = About {
-            group: &review.kind.group,
-            resource: &review.kind.plural,
-        };
-        let why = format!(
-            "unable to create new content in namespace {} because it is being terminated",
-            review.namespace
-        );
-        let mut status = Status::forbidden(about, review.name, &why);
-        status.causes = vec![Cause {
-            reason: "NamespaceTerminating".into(),
-            message: format!("namespace {} is being terminated", review.namespace),
-            field: "metadata.namespace".into(),
-        }];
-        return Err(status);
+        return Err(review.namespace_ends());
     }
     Ok(())
 }

@@ -285,6 +285,7 @@ impl Writer<'_> {
     }
 
     async fn apply_new(&mut self, applied: &Object) -> Result<Written, Status> {
+        self.may_create().await?;
         let mut object = self.apply(None, applied)?;
         self.clean(&mut object)?;
         let metadata = metadata_mut(&mut object.tree);

@@ -71,7 +71,7 @@ async fn access(server: &Server, who: &Identity, spec: &Value) -> Result<Value, 
             resource: part(resource, "resource"),
             subresource: part(resource, "subresource"),
             name: part(resource, "name"),
-            path: String::new(),
+            ..Attributes::default()
         }
     } else {
         Attributes {
@@ -84,6 +84,7 @@ async fn access(server: &Server, who: &Identity, spec: &Value) -> Result<Value, 
         Decision::Allowed => json!({"allowed": true}),
         Decision::Denied(reason) if reason.is_empty() => json!({"allowed": false}),
         Decision::Denied(reason) => json!({"allowed": false, "reason": reason}),
+        Decision::Unknown(why) => json!({"allowed": false, "evaluationError": why}),
     })
 }
 

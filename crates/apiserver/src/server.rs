@@ -7,7 +7,7 @@ use crate::body::{ProtobufDecoder, RequestBody};
 use crate::catalog::Catalog;
 use crate::garbage::{self, Collector};
 use crate::hub::Hubs;
-use crate::identity::{Attributes, Authenticator, Authorizer, Decision, Identity};
+use crate::identity::{Attributes, Authenticator, Authorizer, Decision, Identity, Refusal};
 use crate::metrics::{Metrics, RequestLabels, VerbLabels};
 use crate::query::Query;
 use crate::request::{self, ResourcePath, Verb};
@@ -36,7 +36,7 @@ pub struct Parts {
     /// Who may tell who asks; the first that knows counts.
     pub authenticators: Vec<Box<dyn Authenticator>>,
     /// Who judges what may be done.
-    pub authorizer: Box<dyn Authorizer>,
+    pub authorizer: Arc<dyn Authorizer>,
     /// Rules beyond the kinds' own.
     pub admissions: Vec<Box<dyn Admission>>,
     /// How protobuf bodies of built-in kinds are read.
@@ -45,6 +45,16 @@ pub struct Parts {
     pub version: serde_json::Value,
     /// How much of the past it keeps.
     pub upkeep: Upkeep,
+    /// What must be fine for the server to be ready.
+    pub checks: Vec<Check>,
+}
+
+/// Something without which a server is not ready.
+pub struct Check {
+    /// Its name on the page `/readyz?verbose`.
+    pub name: &'static str,
+    /// Whether it is fine now.
+    pub is_fine: Box<dyn Fn() -> bool + Send + Sync>,
 }
 
 /// A Kubernetes-style API server.
@@ -52,7 +62,7 @@ pub struct Server {
     pub(crate) catalog: Catalog,
     pub(crate) store: Arc<dyn Store>,
     authenticators: Vec<Box<dyn Authenticator>>,
-    pub(crate) authorizer: Box<dyn Authorizer>,
+    pub(crate) authorizer: Arc<dyn Authorizer>,
     pub(crate) admissions: Vec<Box<dyn Admission>>,
     pub(crate) protobuf: ProtobufDecoder,
     pub(crate) version: serde_json::Value,
@@ -62,7 +72,9 @@ pub struct Server {
     pub(crate) collector: Collector,
     pub(crate) keeps_namespaces: bool,
     upkeep: Upkeep,
+    pub(crate) checks: Vec<Check>,
     pub(crate) tasks: TaskTracker,
+    drain: CancellationToken,
     pub(crate) stop: CancellationToken,
 }
 
@@ -85,16 +97,27 @@ impl Server {
             collector: Collector::default(),
             keeps_namespaces,
             upkeep: parts.upkeep,
+            checks: parts.checks,
             tasks: TaskTracker::new(),
+            drain: CancellationToken::new(),
             stop: CancellationToken::new(),
         })
     }
 
-    /// Takes on what kube-controller-manager does elsewhere: garbage collection, the end of
-    /// namespaces, and upkeep of the store.
-    pub fn start_duties(self: &Arc<Self>) {
+    /// Takes on what kube-controller-manager does elsewhere: garbage collection and the end of
+    /// namespaces.
+    pub fn start_controllers(self: &Arc<Self>) {
         self.tasks.spawn(garbage::run(self.clone()));
+    }
+
+    /// Keeps the store small.
+    pub fn start_upkeep(self: &Arc<Self>) {
         self.tasks.spawn(upkeep::run(self.clone(), self.upkeep));
+    }
+
+    /// Says that the server will end soon: it is not ready any more, and still answers.
+    pub fn drain(&self) {
+        self.drain.cancel();
     }
 
     /// Ends watches and duties, and waits until they have.
@@ -104,9 +127,9 @@ impl Server {
         self.tasks.wait().await;
     }
 
-    /// Whether the server is ending.
+    /// Whether the server is ending, or will soon.
     pub fn is_stopping(&self) -> bool {
-        self.stop.is_cancelled()
+        self.stop.is_cancelled() || self.drain.is_cancelled()
     }
 
     /// Whether an object is there; for whoever sets up a server.
@@ -242,9 +265,15 @@ impl Server {
                     return Ok(identity);
                 }
                 Ok(None) => {}
-                Err(why) => {
+                Err(Refusal::Bad(why)) => {
                     tracing::debug!(why, "bad credentials");
                     return Err(Status::unauthorized());
+                }
+                Err(Refusal::Unavailable(why)) => {
+                    tracing::warn!(why, "authenticating");
+                    return Err(again(
+                        "nobody can tell now whether the credentials are right",
+                    ));
                 }
             }
         }
@@ -255,12 +284,23 @@ impl Server {
         Ok(Identity::anonymous())
     }
 
-    async fn allow(&self, who: &Identity, what: &Attributes) -> Result<(), Status> {
-        let Decision::Denied(reason) = self.authorizer.authorize(who, what).await else {
-            return Ok(());
-        };
-        Err(forbidden(who, what, &reason))
+    pub(crate) async fn allow(&self, who: &Identity, what: &Attributes) -> Result<(), Status> {
+        match self.authorizer.authorize(who, what).await {
+            Decision::Allowed => Ok(()),
+            Decision::Denied(reason) => Err(forbidden(who, what, &reason)),
+            Decision::Unknown(why) => {
+                tracing::warn!(why, "authorizing");
+                Err(again("nobody can tell now whether this is allowed"))
+            }
+        }
     }
+}
+
+/// The client can do nothing about it but come again.
+fn again(why: &str) -> Status {
+    let mut status = Status::unavailable(why);
+    status.retry_after = Some(1);
+    status
 }
 
 fn forbidden(who: &Identity, what: &Attributes, reason: &str) -> Status {
@@ -313,6 +353,11 @@ fn resource_attributes(path: &ResourcePath, verb: Verb, query: &Query) -> Attrib
             .and_then(|f| f.requires("metadata.name").map(Into::into))
             .unwrap_or_default();
     }
+    let collection = path.name.is_empty() && verb != Verb::Create;
+    let selector = |parameter: &str| match collection {
+        true => query.get(parameter).to_owned(),
+        false => String::new(),
+    };
     let namespace = match (path.group.as_str(), path.resource.as_str()) {
         ("", "namespaces") => path.name.clone(),
         _ => path.namespace.clone(),
@@ -326,5 +371,7 @@ fn resource_attributes(path: &ResourcePath, verb: Verb, query: &Query) -> Attrib
         subresource: path.subresource.clone(),
         name,
         path: String::new(),
+        label_selector: selector("labelSelector"),
+        field_selector: selector("fieldSelector"),
     }
 }

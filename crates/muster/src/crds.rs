@@ -1,13 +1,11 @@
 //! `muster crds`: the kinds that live in a cluster's own API server, as manifests for it.
 
+use crate::storage::Reports;
 use anyhow::{Context, Result};
 use clap::{Args, ValueEnum};
 use muster_kind::openapi::custom_resource_definition;
 use serde_json::{Value, json};
 use std::io::Write;
-
-/// The group whose kinds the aggregated API server serves itself.
-const AGGREGATED: &str = "storage.sbomscanner.kubewarden.io";
 
 #[derive(Args)]
 pub(crate) struct Crds {
@@ -17,6 +15,14 @@ pub(crate) struct Crds {
     /// Only kinds of this group.
     #[arg(long)]
     group: Option<String>,
+    /// Where policy and audit reports live; those that `muster storage` serves need no definition.
+    #[arg(
+        long,
+        env = "MUSTER_REPORTS_BACKEND",
+        value_enum,
+        default_value = "crd"
+    )]
+    reports_backend: Reports,
 }
 
 #[derive(Clone, Copy, ValueEnum)]
@@ -26,9 +32,10 @@ enum Form {
 }
 
 pub(crate) fn run(command: Crds) -> Result<()> {
+    let served = command.reports_backend.kinds();
     let definitions: Vec<Value> = muster_api::kinds()
         .iter()
-        .filter(|kind| kind.group != AGGREGATED)
+        .filter(|kind| !served.iter().any(|served| served.group == kind.group))
         .filter(|kind| {
             command
                 .group

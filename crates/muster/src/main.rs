@@ -3,8 +3,11 @@
 mod admission;
 mod certificates;
 mod crds;
+mod database;
 mod inside;
 mod kubeconfig;
+mod role;
+mod storage;
 mod up;
 
 use clap::{Parser, Subcommand};
@@ -16,9 +19,10 @@ use std::process::ExitCode;
 struct Arguments {
     #[command(subcommand)]
     command: Command,
-    /// What to log: error, warn, info, debug, or a filter such as `muster_apiserver=debug`.
-    #[arg(long, global = true, env = "MUSTER_LOG", default_value = "warn")]
-    log: String,
+    /// What to log: error, warn, info, debug, or a filter such as `muster_apiserver=debug`. If not
+    /// given, roles in a cluster log at info and commands for people at warn.
+    #[arg(long, global = true, env = "MUSTER_LOG")]
+    log: Option<String>,
 }
 
 #[derive(Subcommand)]
@@ -32,6 +36,15 @@ enum Command {
     ///   kubectl --kubeconfig ./muster/kubeconfig get namespaces
     #[command(verbatim_doc_comment)]
     Up(up::Up),
+    /// Serve what was found, as an aggregated API behind a cluster's kube-apiserver.
+    ///
+    /// Any number of replicas share one PostgreSQL database. Who asks is told by kube-apiserver, and
+    /// whether they may is asked of it. docs/storage.md says how it is registered.
+    ///
+    ///   muster storage --postgres postgres://muster@db/muster --postgres-password-file FILE \
+    ///     --tls-cert tls.crt --tls-key tls.key
+    #[command(verbatim_doc_comment)]
+    Storage(storage::Storage),
     /// Print the CustomResourceDefinitions of Muster's kinds.
     ///
     ///   muster crds | kubectl apply --server-side -f -
@@ -41,12 +54,12 @@ enum Command {
 
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
-    let filter = tracing_subscriber::EnvFilter::try_new(&arguments.log);
-    let Ok(filter) = filter else {
-        eprintln!(
-            "error: --log {:?} is not a filter; try `--log info`",
-            arguments.log
-        );
+    let log = arguments.log.unwrap_or_else(|| {
+        let role = matches!(arguments.command, Command::Storage(_));
+        if role { "info" } else { "warn" }.into()
+    });
+    let Ok(filter) = tracing_subscriber::EnvFilter::try_new(&log) else {
+        eprintln!("error: --log {log:?} is not a filter; try `--log info`");
         return ExitCode::from(2);
     };
     tracing_subscriber::fmt()
@@ -55,6 +68,7 @@ fn main() -> ExitCode {
         .init();
     let result = match arguments.command {
         Command::Up(command) => up::run(command),
+        Command::Storage(command) => storage::run(command),
         Command::Crds(command) => crds::run(command),
     };
     match result {

@@ -1,10 +1,13 @@
 //! `muster up`: everything in one process, on one data directory.
 
-use crate::admission::Builtin;
+use crate::admission::{Builtin, Managed, ReportAuthors};
 use crate::certificates::Authority;
+use crate::role::{self, History, bind, told_to_stop, version};
 use crate::{inside, kubeconfig};
 use anyhow::{Context, Result, bail};
 use clap::{Args, ValueEnum};
+use muster_api::guard::Accounts;
+use muster_apiserver::front::Front;
 use muster_apiserver::identity::{Certificates, Identity, OwnerOnly};
 use muster_apiserver::respond::full;
 use muster_apiserver::{Parts, Server, Upkeep, listen};
@@ -15,9 +18,11 @@ use serde_json::{Value, json};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
-use tokio::net::TcpListener;
+use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
+
+/// Who works inside the server.
+const OPERATOR: &str = "muster";
 
 #[derive(Args)]
 pub(crate) struct Up {
@@ -37,18 +42,15 @@ pub(crate) struct Up {
     /// the directory `vulnerabilities` of the data directory.
     #[arg(long, env = "MUSTER_DATABASE", value_name = "DIR")]
     database: Option<PathBuf>,
-    /// For how many seconds a watch can resume, or a list fetch its next page.
-    #[arg(long, env = "MUSTER_HISTORY_SECONDS", value_name = "SECONDS", default_value_t = Upkeep::default().keep_seconds)]
-    history_seconds: u64,
-    /// How many changes of every resource are remembered, however old they are.
-    #[arg(long, env = "MUSTER_HISTORY_EVENTS", value_name = "EVENTS", default_value_t = Upkeep::default().keep_events)]
-    history_events: u64,
     /// For how many seconds Event objects are kept.
     #[arg(long, env = "MUSTER_EVENT_SECONDS", value_name = "SECONDS", default_value_t = Upkeep::default().event_seconds, value_parser = clap::value_parser!(u64).range(1..=1_000_000_000))]
     event_seconds: u64,
-    /// How often older history is forgotten.
-    #[arg(long, env = "MUSTER_UPKEEP_SECONDS", value_name = "SECONDS", default_value_t = Upkeep::default().interval.as_secs(), value_parser = clap::value_parser!(u64).range(1..))]
-    upkeep_seconds: u64,
+    #[command(flatten)]
+    history: History,
+}
+
+pub(crate) fn run(command: Up) -> Result<()> {
+    role::run(serve(command))
 }
 
 /// Whether something is done.
@@ -65,16 +67,6 @@ fn default_data() -> PathBuf {
             std::env::var_os("HOME").map(|home| PathBuf::from(home).join(".local").join("share"))
         });
     base.unwrap_or_else(|| PathBuf::from(".")).join("muster")
-}
-
-pub(crate) fn run(command: Up) -> Result<()> {
-    // The one TLS provider of the process.
-    let _ = rustls::crypto::ring::default_provider().install_default();
-    tokio::runtime::Builder::new_multi_thread()
-        .enable_all()
-        .build()
-        .context("starting the runtime")?
-        .block_on(serve(command))
 }
 
 async fn serve(command: Up) -> Result<()> {
@@ -94,31 +86,41 @@ async fn serve_store(command: &Up, store: Arc<SqliteStore>) -> Result<()> {
         address.ip(),
     ];
     let tls = Arc::new(authority.tls(&authority.server(&local)?)?);
+    let tls = watch::Sender::new(tls).subscribe();
     let mut kinds = muster_api::builtin::builtin();
     kinds.extend(muster_api::kinds());
+    let authorizer = Arc::new(OwnerOnly);
+    let accounts = Accounts {
+        controller: OPERATOR.into(),
+        worker: OPERATOR.into(),
+    };
     let server = Server::new(Parts {
         kinds,
         store,
         authenticators: vec![Box::new(Certificates)],
-        authorizer: Box::new(OwnerOnly),
-        admissions: vec![Box::new(Builtin)],
+        authorizer: authorizer.clone(),
+        admissions: vec![
+            Box::new(Builtin),
+            Box::new(Managed(accounts)),
+            Box::new(ReportAuthors(authorizer)),
+        ],
         protobuf: muster_api::builtin::protobuf::decode,
         version: version(),
         upkeep: Upkeep {
-            interval: Duration::from_secs(command.upkeep_seconds),
-            keep_seconds: command.history_seconds,
-            keep_events: command.history_events,
             event_seconds: command.event_seconds,
+            ..command.history.upkeep()
         },
+        checks: Vec::new(),
     });
     for namespace in ["default", "kube-system", command.namespace.as_str()] {
         create_namespace(&server, namespace).await?;
     }
-    server.start_duties();
+    server.start_controllers();
+    server.start_upkeep();
     let queue = command.data.join("queue.db");
     let queue = EmbeddedQueue::open(&queue, Settings::default()).await?;
     let queue = Arc::new(queue);
-    let client = inside::client(&server, Identity::new("muster", &["system:masters"]));
+    let client = inside::client(&server, Identity::new(OPERATOR, &["system:masters"]));
     let vulnerabilities = command.database.clone();
     let vulnerabilities = vulnerabilities.unwrap_or_else(|| command.data.join("vulnerabilities"));
     let operator = Operator::new(client, queue.clone(), vulnerabilities);
@@ -128,7 +130,12 @@ async fn serve_store(command: &Up, store: Arc<SqliteStore>) -> Result<()> {
         Switch::Off => tokio::spawn(async {}),
     };
     let stop = CancellationToken::new();
-    let serving = tokio::spawn(listen::serve(server, listener, tls, stop.clone()));
+    let serving = tokio::spawn(listen::serve(
+        Front::of(server),
+        listener,
+        tls,
+        stop.clone(),
+    ));
     let url = format!("https://{}", reachable(address));
     let owner = authority.client("muster-admin", "system:masters")?;
     let path = command.data.join("kubeconfig");
@@ -148,16 +155,6 @@ async fn serve_store(command: &Up, store: Arc<SqliteStore>) -> Result<()> {
     queue.close().await.context("closing the queue")
 }
 
-async fn bind(address: SocketAddr) -> Result<TcpListener> {
-    match TcpListener::bind(address).await {
-        Ok(listener) => Ok(listener),
-        Err(error) if error.kind() == std::io::ErrorKind::AddrInUse => bail!(
-            "{address} is in use by another process; stop it, or choose another address with `--listen 127.0.0.1:PORT` (port 0 takes a free one)"
-        ),
-        Err(error) => Err(error).with_context(|| format!("listening on {address}")),
-    }
-}
-
 /// The address clients on this machine use; an unspecified one stands for all of them.
 fn reachable(address: SocketAddr) -> SocketAddr {
     match address.ip() {
@@ -173,7 +170,7 @@ async fn create_namespace(server: &Arc<Server>, name: &str) -> Result<()> {
     let mut request = http_request("/api/v1/namespaces?fieldManager=muster", &body);
     request
         .extensions_mut()
-        .insert(Identity::new("muster", &["system:masters"]));
+        .insert(Identity::new(OPERATOR, &["system:masters"]));
     let response = server.handle(request).await;
     if response.status().is_success() || response.status().as_u16() == 409 {
         return Ok(());
@@ -189,29 +186,4 @@ fn http_request(path: &str, body: &Value) -> http::Request<muster_apiserver::bod
     *request.method_mut() = http::Method::POST;
     *request.uri_mut() = path.parse().unwrap_or_default();
     request
-}
-
-fn version() -> Value {
-    json!({
-        "major": "1", "minor": "36", "gitVersion": format!("v1.36.0+muster-{}", env!("CARGO_PKG_VERSION")),
-        "gitCommit": "", "gitTreeState": "clean", "buildDate": "1970-01-01T00:00:00Z",
-        "goVersion": "none", "compiler": "rustc", "platform": format!("{}/{}", std::env::consts::OS, arch()),
-    })
-}
-
-fn arch() -> &'static str {
-    match std::env::consts::ARCH {
-        "x86_64" => "amd64",
-        "aarch64" => "arm64",
-        other => other,
-    }
-}
-
-async fn told_to_stop() -> Result<()> {
-    use tokio::signal::unix::{SignalKind, signal};
-    let mut terminate = signal(SignalKind::terminate()).context("listening for SIGTERM")?;
-    tokio::select! {
-        result = tokio::signal::ctrl_c() => result.context("listening for Ctrl-C"),
-        _ = terminate.recv() => Ok(()),
-    }
 }

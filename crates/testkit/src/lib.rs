@@ -2,8 +2,10 @@
 //! registry, NATS and Muster itself as processes on private ports, an HTTPS client that sends a request
 //! exactly as written, and a proxy that brings a network's faults between a client and a server.
 //! Nothing here pretends: a test that cannot find its server fails and says how to get it.
-//! Start reading at [`kubernetes::Kubernetes`], [`registry::Registry`] and [`muster::Muster`].
+//! Start reading at [`kubernetes::Kubernetes`], [`registry::Registry`], [`muster::Muster`]
+//! and [`storage::Cluster`].
 
+pub mod balancer;
 pub mod binaries;
 pub mod bolt;
 pub mod certificates;
@@ -20,6 +22,7 @@ pub mod process;
 pub mod proxy;
 pub mod push;
 pub mod registry;
+pub mod storage;
 pub mod token;
 pub mod wait;
 pub mod watch;

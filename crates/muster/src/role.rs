@@ -1,0 +1,82 @@
+//! What every serving role shares: a runtime, an address, a version, history, and an end.
+
+use anyhow::{Context, Result, bail};
+use clap::Args;
+use muster_apiserver::Upkeep;
+use serde_json::{Value, json};
+use std::net::SocketAddr;
+use std::time::Duration;
+use tokio::net::TcpListener;
+
+/// How much of the past is kept.
+#[derive(Args)]
+pub(crate) struct History {
+    /// For how many seconds a watch can resume, or a list fetch its next page.
+    #[arg(long, env = "MUSTER_HISTORY_SECONDS", value_name = "SECONDS", default_value_t = Upkeep::default().keep_seconds)]
+    history_seconds: u64,
+    /// How many changes of every resource are remembered, however old they are.
+    #[arg(long, env = "MUSTER_HISTORY_EVENTS", value_name = "EVENTS", default_value_t = Upkeep::default().keep_events)]
+    history_events: u64,
+    /// How often older history is forgotten.
+    #[arg(long, env = "MUSTER_UPKEEP_SECONDS", value_name = "SECONDS", default_value_t = Upkeep::default().interval.as_secs(), value_parser = clap::value_parser!(u64).range(1..))]
+    upkeep_seconds: u64,
+}
+
+impl History {
+    pub(crate) fn upkeep(&self) -> Upkeep {
+        Upkeep {
+            interval: Duration::from_secs(self.upkeep_seconds),
+            keep_seconds: self.history_seconds,
+            keep_events: self.history_events,
+            ..Upkeep::default()
+        }
+    }
+}
+
+/// Runs a role to its end.
+pub(crate) fn run(role: impl Future<Output = Result<()>>) -> Result<()> {
+    // The one TLS provider of the process.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .context("starting the runtime")?
+        .block_on(role)
+}
+
+pub(crate) async fn bind(address: SocketAddr) -> Result<TcpListener> {
+    match TcpListener::bind(address).await {
+        Ok(listener) => Ok(listener),
+        Err(error) if error.kind() == std::io::ErrorKind::AddrInUse => bail!(
+            "{address} is in use by another process; stop it, or choose another address with `--listen 127.0.0.1:PORT` (port 0 takes a free one)"
+        ),
+        Err(error) => Err(error).with_context(|| format!("listening on {address}")),
+    }
+}
+
+/// What `/version` tells.
+pub(crate) fn version() -> Value {
+    json!({
+        "major": "1", "minor": "36", "gitVersion": format!("v1.36.0+muster-{}", env!("CARGO_PKG_VERSION")),
+        "gitCommit": "", "gitTreeState": "clean", "buildDate": "1970-01-01T00:00:00Z",
+        "goVersion": "none", "compiler": "rustc", "platform": format!("{}/{}", std::env::consts::OS, arch()),
+    })
+}
+
+fn arch() -> &'static str {
+    match std::env::consts::ARCH {
+        "x86_64" => "amd64",
+        "aarch64" => "arm64",
+        other => other,
+    }
+}
+
+/// Waits for Ctrl-C or SIGTERM.
+pub(crate) async fn told_to_stop() -> Result<()> {
+    use tokio::signal::unix::{SignalKind, signal};
+    let mut terminate = signal(SignalKind::terminate()).context("listening for SIGTERM")?;
+    tokio::select! {
+        result = tokio::signal::ctrl_c() => result.context("listening for Ctrl-C"),
+        _ = terminate.recv() => Ok(()),
+    }
+}

@@ -1,0 +1,224 @@
+//! `muster storage`: what was found, served as an aggregated API behind a real kube-apiserver. Any
+//! number of replicas share one PostgreSQL. A replica listens at once and says what it waits for;
+//! it is ready when it knows whom to believe and has reached its database.
+
+mod access;
+mod cache;
+mod namespaces;
+mod requester;
+mod served;
+mod tls;
+mod trust;
+
+use crate::admission::{Managed, ReportAuthors};
+use crate::database::Database;
+use crate::role::{self, History, bind, told_to_stop, version};
+use access::Access;
+use anyhow::{Context, Result};
+use clap::Args;
+use muster_api::guard::Accounts;
+use muster_api::storage;
+use muster_apiserver::front::Front;
+use muster_apiserver::store::{Resource, Store};
+use muster_apiserver::{Check, Parts, Server, listen};
+use muster_store::PostgresStore;
+use namespaces::Namespaces;
+use requester::{ClusterClients, FrontProxy, Tokens};
+pub(crate) use served::Reports;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
+
+/// How long kube-apiserver may take over an answer.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// How often the database is looked at, and how often in a row it may be away before this replica
+/// says that it is not ready. A hiccup makes no replica unready: that would take the whole group of
+/// kinds away from the cluster.
+const LOOK: Duration = Duration::from_secs(5);
+const ABSENCES: u32 = 6;
+
+#[derive(Args)]
+pub(crate) struct Storage {
+    /// The address to serve on.
+    #[arg(long, env = "MUSTER_LISTEN", default_value = "[::]:7443")]
+    listen: SocketAddr,
+    /// The server's certificate, and those between it and its authority, in PEM. The file is read
+    /// again when it changes.
+    #[arg(long, env = "MUSTER_TLS_CERT", value_name = "FILE")]
+    tls_cert: PathBuf,
+    /// The certificate's key, in PEM.
+    #[arg(long, env = "MUSTER_TLS_KEY", value_name = "FILE")]
+    tls_key: PathBuf,
+    /// How to reach kube-apiserver; inside a cluster it is known.
+    #[arg(long, env = "KUBECONFIG", value_name = "FILE")]
+    kubeconfig: Option<PathBuf>,
+    #[command(flatten)]
+    database: Database,
+    /// The namespace in which Muster is installed.
+    #[arg(long, env = "MUSTER_NAMESPACE", default_value = "muster")]
+    namespace: String,
+    /// The user who alone writes managed objects. If not given, the service account
+    /// `muster-operator` of the installation namespace.
+    #[arg(long, env = "MUSTER_CONTROLLER", value_name = "USER")]
+    controller: Option<String>,
+    /// The user who scans. If not given, the service account `muster-worker` of the installation
+    /// namespace.
+    #[arg(long, env = "MUSTER_WORKER", value_name = "USER")]
+    worker: Option<String>,
+    /// Where policy and audit reports live: `crd` leaves them to kube-apiserver, `served` serves
+    /// them here and spares etcd.
+    #[arg(
+        long,
+        env = "MUSTER_REPORTS_BACKEND",
+        value_enum,
+        default_value = "crd"
+    )]
+    reports_backend: Reports,
+    /// For how many seconds a replica that was told to stop still answers, so that nobody is sent
+    /// to one that is gone.
+    #[arg(
+        long,
+        env = "MUSTER_DRAIN_SECONDS",
+        value_name = "SECONDS",
+        default_value_t = 5
+    )]
+    drain_seconds: u64,
+    #[command(flatten)]
+    history: History,
+}
+
+pub(crate) fn run(command: Storage) -> Result<()> {
+    role::run(serve(command))
+}
+
+async fn serve(command: Storage) -> Result<()> {
+    let files = tls::Files {
+        certificate: command.tls_cert.clone(),
+        key: command.tls_key.clone(),
+    };
+    let tls = tls::follow(files).await?;
+    let client = client(&command).await?;
+    let listener = bind(command.listen).await?;
+    let address = listener.local_addr().context("asking for the port")?;
+    tracing::info!(%address, "listening");
+    let front = Front::waiting("kube-apiserver");
+    let stop = CancellationToken::new();
+    let serving = tokio::spawn(listen::serve(front.clone(), listener, tls, stop.clone()));
+    let outcome = tokio::select! {
+        stopped = told_to_stop() => stopped,
+        ended = operate(&command, client, &front, &stop) => ended,
+    };
+    tracing::info!("stopping");
+    stop.cancel();
+    serving.await.context("serving")?;
+    outcome
+}
+
+/// Makes a server ready, and keeps it until it is told to stop.
+async fn operate(
+    command: &Storage,
+    client: kube::Client,
+    front: &Front,
+    stop: &CancellationToken,
+) -> Result<()> {
+    let trust = watch::Sender::new(None);
+    let mut trusted = trust.subscribe();
+    let following = tokio::spawn(trust::follow(client.clone(), trust));
+    trusted.wait_for(Option::is_some).await?;
+    command.reports_backend.check(&client).await?;
+    let namespaces = Namespaces::follow(client.clone()).await;
+    front.wait_for("the database");
+    let store = PostgresStore::open_when_ready(command.database.options()?).await?;
+    let store = Arc::new(store);
+    let (reachable, look) = reachable(store.clone());
+    let authorizer = Arc::new(Access::new(client.clone()));
+    let server = Server::new(Parts {
+        kinds: command.reports_backend.kinds(),
+        store: store.clone(),
+        authenticators: vec![
+            Box::new(FrontProxy(trusted.clone())),
+            Box::new(ClusterClients(trusted)),
+            Box::new(Tokens::new(client)),
+        ],
+        authorizer: authorizer.clone(),
+        admissions: vec![
+            Box::new(namespaces),
+            Box::new(Managed(command.accounts())),
+            Box::new(ReportAuthors(authorizer)),
+        ],
+        protobuf: muster_api::builtin::protobuf::decode,
+        version: version(),
+        upkeep: command.history.upkeep(),
+        checks: vec![reachable],
+    });
+    server.start_upkeep();
+    front.open(server.clone());
+    tracing::info!("ready");
+    let told = told_to_stop().await;
+    server.drain();
+    tracing::info!(seconds = command.drain_seconds, "draining");
+    tokio::time::sleep(Duration::from_secs(command.drain_seconds)).await;
+    // Answers under way still need the store.
+    stop.cancel();
+    server.shut_down().await;
+    look.abort();
+    following.abort();
+    store.close().await;
+    told
+}
+
+impl Storage {
+    fn accounts(&self) -> Accounts {
+        let own = Accounts::in_namespace(&self.namespace);
+        Accounts {
+            controller: self.controller.clone().unwrap_or(own.controller),
+            worker: self.worker.clone().unwrap_or(own.worker),
+        }
+    }
+}
+
+async fn client(command: &Storage) -> Result<kube::Client> {
+    let mut config = match &command.kubeconfig {
+        Some(file) => {
+            let kubeconfig = kube::config::Kubeconfig::read_from(file)
+                .with_context(|| format!("reading {}", file.display()))?;
+            let options = kube::config::KubeConfigOptions::default();
+            kube::Config::from_custom_kubeconfig(kubeconfig, &options)
+                .await
+                .with_context(|| format!("using {}", file.display()))?
+        }
+        None => kube::Config::incluster().context(
+            "finding kube-apiserver; outside a cluster, name it with `--kubeconfig FILE`",
+        )?,
+    };
+    config.connect_timeout = Some(PATIENCE);
+    kube::Client::try_from(config).context("preparing to talk to kube-apiserver")
+}
+
+/// Looks at the database again and again; the check fails once it was away for long.
+fn reachable(store: Arc<PostgresStore>) -> (Check, tokio::task::JoinHandle<()>) {
+    let fine = Arc::new(AtomicBool::new(true));
+    let seen = fine.clone();
+    let look = tokio::spawn(async move {
+        let resource = Resource::from(format!("images.{}", storage::GROUP));
+        let mut absences = 0;
+        loop {
+            tokio::time::sleep(LOOK).await;
+            let answer = tokio::time::timeout(LOOK, store.revision(&resource)).await;
+            absences = match answer {
+                Ok(Ok(_)) => 0,
+                _ => absences + 1,
+            };
+            seen.store(absences < ABSENCES, Ordering::Relaxed);
+        }
+    });
+    let check = Check {
+        name: "database",
+        is_fine: Box::new(move || fine.load(Ordering::Relaxed)),
+    };
+    (check, look)
+}
