@@ -3,7 +3,9 @@
 //! one, each with namespaces of its own.
 
 mod controllers;
+mod crowd;
 mod identity;
+mod informer;
 mod kinds;
 mod life;
 mod protection;

@@ -1,4 +1,4 @@
 //! Clients beside kubectl: each family of client libraries has its own idea of lists and watches.
 
 mod python;
-mod reflector;
+pub(crate) mod reflector;

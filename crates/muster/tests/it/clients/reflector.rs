@@ -40,7 +40,7 @@ impl Backoff for Impatience {
     fn reset(&mut self) {}
 }
 
-async fn client(kubeconfig: &Path) -> Result<Client> {
+pub(crate) async fn client(kubeconfig: &Path) -> Result<Client> {
     let _ = rustls::crypto::ring::default_provider().install_default();
     let file = Kubeconfig::read_from(kubeconfig)?;
     let config = Config::from_custom_kubeconfig(file, &KubeConfigOptions::default()).await?;
@@ -48,12 +48,12 @@ async fn client(kubeconfig: &Path) -> Result<Client> {
 }
 
 /// A reflector at work.
-struct Reflection<K>
+pub(crate) struct Reflection<K>
 where
     K: Lookup + Clone + 'static,
     K::DynamicType: Eq + Hash + Clone,
 {
-    store: Store<K>,
+    pub(crate) store: Store<K>,
     /// How often it began from the beginning.
     beginnings: Arc<AtomicUsize>,
     task: JoinHandle<()>,
@@ -64,7 +64,7 @@ where
     K: Resource + Clone + DeserializeOwned + Debug + Send + Sync + 'static,
     K::DynamicType: Eq + Hash + Clone + Unpin + Send + Sync,
 {
-    fn start(api: Api<K>, kind: K::DynamicType, config: watcher::Config) -> Self {
+    pub(crate) fn start(api: Api<K>, kind: K::DynamicType, config: watcher::Config) -> Self {
         let writer = reflector::store::Writer::new(kind);
         let store = writer.as_reader();
         let beginnings = Arc::new(AtomicUsize::new(0));
@@ -189,11 +189,11 @@ where
 }
 
 /// A list in pages, so that continuing is part of the journey.
-fn listing() -> watcher::Config {
+pub(crate) fn listing() -> watcher::Config {
     watcher::Config::default().page_size(2)
 }
 
-fn streaming() -> watcher::Config {
+pub(crate) fn streaming() -> watcher::Config {
     watcher::Config::default().streaming_lists()
 }
 

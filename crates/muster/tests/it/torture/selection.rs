@@ -72,8 +72,8 @@ impl Selection {
         let field = match (random.random_range(0..8), resource) {
             (0, _) => Field::Name(name),
             (1, _) => Field::NotName(name),
-            (2..=4, Resource::Sboms) => Field::Repository(repository),
-            (5, Resource::Sboms) => Field::NotRepository(repository),
+            (2..=4, Resource::Images | Resource::Sboms) => Field::Repository(repository),
+            (5, Resource::Images | Resource::Sboms) => Field::NotRepository(repository),
             _ => Field::All,
         };
         Selection {

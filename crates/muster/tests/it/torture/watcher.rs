@@ -71,7 +71,8 @@ impl Watcher {
                     self.selection
                 );
             }
-            let generation = self.target.generation().await?;
+            let preferred = self.random.random_range(0..1000);
+            let generation = self.target.generation(preferred).await?;
             if let Err(error) = self.once(&generation, &mut cursor, head.is_some()).await {
                 self.target.forgive(&generation, error)?;
             }

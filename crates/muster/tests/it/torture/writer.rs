@@ -34,6 +34,7 @@ pub(super) type Line = (Resource, String, Outcome);
 pub(super) struct Writer {
     pub(super) number: usize,
     pub(super) seed: u64,
+    pub(super) resources: [Resource; 2],
     pub(super) target: Target,
     pub(super) stop: Arc<AtomicBool>,
     /// How many writes all writers together have had acknowledged.
@@ -46,9 +47,9 @@ impl Writer {
         let mut random = StdRng::seed_from_u64(self.seed ^ (self.number as u64 + 1));
         let mut ledger = Vec::new();
         while !self.stop.load(Ordering::Relaxed) {
-            let resource = Resource::ALL[random.random_range(0..2)];
+            let resource = self.resources[random.random_range(0..2)];
             let mark = format!("{}-{}", self.number, ledger.len());
-            let generation = self.target.generation().await?;
+            let generation = self.target.generation(random.random_range(0..1000)).await?;
             let ask = write(&generation.client, resource, &mark, &mut random).await;
             let outcome = match ask {
                 Ok(outcome) => outcome,
@@ -140,6 +141,11 @@ fn body(resource: Resource, name: &str, mark: &str, random: &mut StdRng) -> Valu
         Resource::ConfigMaps => json!({
             "apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata,
             "data": {"text": "x".repeat(random.random_range(0..200))},
+        }),
+        Resource::Images => json!({
+            "apiVersion": "storage.sbomscanner.kubewarden.io/v1alpha1", "kind": "Image",
+            "metadata": metadata,
+            "imageMetadata": {"registry": "r", "repository": REPOSITORIES[random.random_range(0..3)]},
         }),
         // The bill of materials is a blob of its own in the store, shared by equal ones.
         Resource::Sboms => json!({
