@@ -18,7 +18,7 @@ cargo xtask <task>
   check             formatting, lints, bans and licences: the quick part of `test`
   generate          rewrite the tables made from the real kube-apiserver
   generate --check  say whether they are fresh
-  soak [seconds]    the torture test for longer (600), with another seed every time
+  soak [seconds]    the random tests for longer (600 each), with another seed every time
   fuzz [seconds]    fuzz every target (60 each)
   bench apiserver   speed and memory beside kube-apiserver and etcd
 ";

@@ -1,4 +1,4 @@
-//! Tests that look for trouble for longer than CI would: torture with another seed every time,
+//! Tests that look for trouble for longer than CI would: torture and informers with another seed every time,
 //! and fuzzing.
 
 use crate::run::{root, run};
@@ -24,7 +24,14 @@ const TARGETS: [&str; 13] = [
     "versions",
 ];
 
-/// Runs the torture test for so many seconds with a fresh seed.
+/// The tests that look for trouble at random.
+const SOAKS: [&str; 3] = [
+    "torture::every_watcher_sees_the_log_though_the_server_is_killed",
+    "torture::every_watcher_sees_the_log_though_replicas_database_and_nats_are_killed",
+    "aggregated::informer::informers_stay_true_while_everybody_writes_and_replicas_are_killed",
+];
+
+/// Runs each of them for so many seconds with a fresh seed.
 pub(crate) fn torture(seconds: &str) -> Result<()> {
     let seconds: u64 = seconds.parse().context("how many seconds?")?;
     let since = SystemTime::now().duration_since(UNIX_EPOCH)?;
@@ -32,11 +39,14 @@ pub(crate) fn torture(seconds: &str) -> Result<()> {
         format!("MUSTER_SOAK_SECONDS={seconds}"),
         format!("MUSTER_SOAK_SEED={}", since.as_nanos() as u64),
     );
-    let test = "torture::every_watcher_sees_the_log_though_the_server_is_killed";
-    let cargo = ["cargo", "test", "--release", "--package", "muster"];
-    let rest = ["--test", "it", "--", "--exact", "--nocapture", test];
-    let arguments = [&[seconds.as_str(), &seed][..], &cargo, &rest].concat();
-    run("env", &arguments)
+    for test in SOAKS {
+        // The whole workspace, so that nothing is built again with other features.
+        let cargo = ["cargo", "test", "--release", "--workspace", "--test", "it"];
+        let rest = ["--", "--exact", "--nocapture", test];
+        let arguments = [&[seconds.as_str(), &seed][..], &cargo, &rest].concat();
+        run("env", &arguments)?;
+    }
+    Ok(())
 }
 
 /// Fuzzes every target for so many seconds.

@@ -26,6 +26,7 @@ mod discovery;
 mod fixed;
 mod garbage;
 mod hub;
+mod impersonate;
 mod index;
 mod list;
 mod metadata;

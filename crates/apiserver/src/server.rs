@@ -15,7 +15,7 @@ use crate::respond::{self, Answer};
 use crate::room::Room;
 use crate::store::{Key, Resource, Store};
 use crate::upkeep::{self, Upkeep};
-use crate::{compress, fixed, resource};
+use crate::{compress, fixed, impersonate, resource};
 use http::{HeaderValue, Request, header};
 use muster_kind::status::About;
 use muster_kind::{Kind, Status};
@@ -200,7 +200,9 @@ impl Server {
         verb: Option<Verb>,
         query: &Query,
     ) -> Result<Answer, Status> {
-        let who = self.identify(parts).await?;
+        let who = self
+            .impersonated(self.identify(parts).await?, parts)
+            .await?;
         let Some(path) = path else {
             self.allow(&who, &path_attributes(parts)).await?;
             return fixed::answer(self, parts, query);
@@ -282,6 +284,21 @@ impl Server {
             return Err(Status::unauthorized());
         }
         Ok(Identity::anonymous())
+    }
+
+    /// Whoever the request wants to be, if its sender may.
+    async fn impersonated(
+        &self,
+        who: Identity,
+        parts: &http::request::Parts,
+    ) -> Result<Identity, Status> {
+        let Some(wish) = impersonate::wish(&parts.headers)? else {
+            return Ok(who);
+        };
+        for need in &wish.needs {
+            self.allow(&who, need).await?;
+        }
+        Ok(wish.identity)
     }
 
     pub(crate) async fn allow(&self, who: &Identity, what: &Attributes) -> Result<(), Status> {

@@ -21,10 +21,17 @@ async fn who_has_no_certificate_is_nobody() -> Result<()> {
     // Headers by which a proxy would name a user count for nothing.
     let request = Request::new(Method::GET, CONFIG_MAPS)
         .header("x-remote-user", "admin")?
-        .header("x-remote-group", "system:masters")?
-        .header("impersonate-user", "admin")?;
+        .header("x-remote-group", "system:masters")?;
     let answer = stranger.send(request).await?;
     assert_refused("a claim", &answer, 403, "Forbidden")?;
+    // Nobody may be somebody else; the owner may, and is then no more than that.
+    let request = || Request::new(Method::GET, CONFIG_MAPS).header("impersonate-user", "jane");
+    let answer = stranger.send(request()?).await?;
+    assert_refused("a wish", &answer, 403, "Forbidden")?;
+    let answer = victim.client.send(request()?).await?;
+    assert_refused("the owner as jane", &answer, 403, "Forbidden")?;
+    let masters = request()?.header("impersonate-group", "system:masters")?;
+    assert_eq!(victim.client.send(masters).await?.status, 200);
     victim.still_answers().await
 }
 
