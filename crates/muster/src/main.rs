@@ -5,6 +5,7 @@ mod certificates;
 mod crds;
 mod inside;
 mod kubeconfig;
+mod layers;
 mod up;
 
 use clap::{Parser, Subcommand};

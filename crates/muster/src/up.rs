@@ -2,6 +2,7 @@
 
 use crate::admission::Builtin;
 use crate::certificates::Authority;
+use crate::layers::LayersPage;
 use crate::{inside, kubeconfig};
 use anyhow::{Context, Result, bail};
 use clap::{Args, ValueEnum};
@@ -10,7 +11,7 @@ use muster_apiserver::respond::full;
 use muster_apiserver::{Parts, Server, Upkeep, listen};
 use muster_operator::Operator;
 use muster_queue::{EmbeddedQueue, Settings};
-use muster_store::{Options, SqliteStore};
+use muster_store::{Options, SqliteLayers, SqliteStore};
 use serde_json::{Value, json};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::PathBuf;
@@ -96,12 +97,15 @@ async fn serve_store(command: &Up, store: Arc<SqliteStore>) -> Result<()> {
     let tls = Arc::new(authority.tls(&authority.server(&local)?)?);
     let mut kinds = muster_api::builtin::builtin();
     kinds.extend(muster_api::kinds());
+    let layers = Arc::new(SqliteLayers::open(&command.data.join("layers.db")).await?);
+    let shared = LayersPage::new(layers.clone());
     let server = Server::new(Parts {
         kinds,
         store,
         authenticators: vec![Box::new(Certificates)],
         authorizer: Box::new(OwnerOnly),
         admissions: vec![Box::new(Builtin)],
+        pages: vec![shared.clone()],
         protobuf: muster_api::builtin::protobuf::decode,
         version: version(),
         upkeep: Upkeep {
@@ -123,6 +127,7 @@ async fn serve_store(command: &Up, store: Arc<SqliteStore>) -> Result<()> {
     let vulnerabilities = vulnerabilities.unwrap_or_else(|| command.data.join("vulnerabilities"));
     let operator = Operator::new(client, queue.clone(), vulnerabilities);
     let rest = CancellationToken::new();
+    let keeping = tokio::spawn(shared.keep_small(rest.clone()));
     let operating = match command.scanning {
         Switch::On => tokio::spawn(operator.run(rest.clone())),
         Switch::Off => tokio::spawn(async {}),
@@ -143,8 +148,10 @@ async fn serve_store(command: &Up, store: Arc<SqliteStore>) -> Result<()> {
     // What is being worked on still needs the server.
     rest.cancel();
     operating.await.context("scanning")?;
+    keeping.await.context("forgetting layers")?;
     stop.cancel();
     serving.await.context("serving")?;
+    layers.close().await.context("closing the layers")?;
     queue.close().await.context("closing the queue")
 }
 

@@ -7,6 +7,7 @@ mod compression;
 mod differential;
 mod hostile;
 mod kubectl;
+mod layers;
 mod scan;
 mod start;
 mod torture;
