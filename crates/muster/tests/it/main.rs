@@ -9,5 +9,6 @@ mod hostile;
 mod kubectl;
 mod layers;
 mod scan;
+mod shared_layers;
 mod start;
 mod torture;
