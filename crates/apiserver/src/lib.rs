@@ -11,6 +11,7 @@ pub mod front;
 pub mod identity;
 pub mod listen;
 pub mod negotiate;
+pub mod page;
 pub mod query;
 pub mod request;
 pub mod respond;

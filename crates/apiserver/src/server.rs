@@ -9,6 +9,7 @@ use crate::garbage::{self, Collector};
 use crate::hub::Hubs;
 use crate::identity::{Attributes, Authenticator, Authorizer, Decision, Identity, Refusal};
 use crate::metrics::{Metrics, RequestLabels, VerbLabels};
+use crate::page::{self, Page};
 use crate::query::Query;
 use crate::request::{self, ResourcePath, Verb};
 use crate::respond::{self, Answer};
@@ -39,6 +40,8 @@ pub struct Parts {
     pub authorizer: Arc<dyn Authorizer>,
     /// Rules beyond the kinds' own.
     pub admissions: Vec<Box<dyn Admission>>,
+    /// Who answers paths that name no resource, beside the server itself.
+    pub pages: Vec<Arc<dyn Page>>,
     /// How protobuf bodies of built-in kinds are read.
     pub protobuf: ProtobufDecoder,
     /// The version `/version` tells.
@@ -64,6 +67,7 @@ pub struct Server {
     authenticators: Vec<Box<dyn Authenticator>>,
     pub(crate) authorizer: Arc<dyn Authorizer>,
     pub(crate) admissions: Vec<Box<dyn Admission>>,
+    pages: Vec<Arc<dyn Page>>,
     pub(crate) protobuf: ProtobufDecoder,
     pub(crate) version: serde_json::Value,
     pub(crate) hubs: Hubs,
@@ -89,6 +93,7 @@ impl Server {
             authenticators: parts.authenticators,
             authorizer: parts.authorizer,
             admissions: parts.admissions,
+            pages: parts.pages,
             protobuf: parts.protobuf,
             version: parts.version,
             hubs: Hubs::default(),
@@ -165,13 +170,22 @@ impl Server {
                 .find(&p.group, &p.version, &p.resource)
                 .is_some()
         });
-        let verb = verb.map_or("other", Verb::as_str).to_owned();
+        let page = page::find(&self.pages, parts.uri.path());
+        let verb = match page {
+            Some(_) => page::verb(&parts.method),
+            None => verb.map_or("other", Verb::as_str),
+        };
+        let verb = verb.to_owned();
+        let resource = match page {
+            Some(page) => page.root().into(),
+            None => known.map(|p| p.resource.clone()).unwrap_or_default(),
+        };
         self.metrics
             .requests
             .get_or_create(&RequestLabels {
                 verb: verb.clone(),
                 group: known.map(|p| p.group.clone()).unwrap_or_default(),
-                resource: known.map(|p| p.resource.clone()).unwrap_or_default(),
+                resource,
                 code: response.status().as_u16(),
             })
             .inc();
@@ -205,7 +219,10 @@ impl Server {
             .await?;
         let Some(path) = path else {
             self.allow(&who, &path_attributes(parts)).await?;
-            return fixed::answer(self, parts, query);
+            return match page::find(&self.pages, parts.uri.path()) {
+                Some(page) => page::answer(self, page, parts, query, body).await,
+                None => fixed::answer(self, parts, query),
+            };
         };
         let Some(served) = self
             .catalog

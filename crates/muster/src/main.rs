@@ -6,6 +6,8 @@ mod crds;
 mod database;
 mod inside;
 mod kubeconfig;
+mod layers;
+mod nats;
 mod role;
 mod storage;
 mod up;

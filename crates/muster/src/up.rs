@@ -2,6 +2,7 @@
 
 use crate::admission::{Builtin, Managed, ReportAuthors};
 use crate::certificates::Authority;
+use crate::layers::LayersPage;
 use crate::role::{self, History, bind, told_to_stop, version};
 use crate::{inside, kubeconfig};
 use anyhow::{Context, Result, bail};
@@ -13,7 +14,7 @@ use muster_apiserver::respond::full;
 use muster_apiserver::{Parts, Server, Upkeep, listen};
 use muster_operator::Operator;
 use muster_queue::{EmbeddedQueue, Settings};
-use muster_store::{Options, SqliteStore};
+use muster_store::{Options, SqliteLayers, SqliteStore};
 use serde_json::{Value, json};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::PathBuf;
@@ -94,6 +95,8 @@ async fn serve_store(command: &Up, store: Arc<SqliteStore>) -> Result<()> {
         controller: OPERATOR.into(),
         worker: OPERATOR.into(),
     };
+    let layers = Arc::new(SqliteLayers::open(&command.data.join("layers.db")).await?);
+    let shared = LayersPage::new(layers.clone());
     let server = Server::new(Parts {
         kinds,
         store,
@@ -104,6 +107,7 @@ async fn serve_store(command: &Up, store: Arc<SqliteStore>) -> Result<()> {
             Box::new(Managed(accounts)),
             Box::new(ReportAuthors(authorizer)),
         ],
+        pages: vec![shared.clone()],
         protobuf: muster_api::builtin::protobuf::decode,
         version: version(),
         upkeep: Upkeep {
@@ -123,8 +127,9 @@ async fn serve_store(command: &Up, store: Arc<SqliteStore>) -> Result<()> {
     let client = inside::client(&server, Identity::new(OPERATOR, &["system:masters"]));
     let vulnerabilities = command.database.clone();
     let vulnerabilities = vulnerabilities.unwrap_or_else(|| command.data.join("vulnerabilities"));
-    let operator = Operator::new(client, queue.clone(), vulnerabilities);
+    let operator = Operator::new(client.clone(), queue.clone(), vulnerabilities, Some(client));
     let rest = CancellationToken::new();
+    let keeping = tokio::spawn(shared.keep_small(rest.clone()));
     let operating = match command.scanning {
         Switch::On => tokio::spawn(operator.run(rest.clone())),
         Switch::Off => tokio::spawn(async {}),
@@ -150,8 +155,10 @@ async fn serve_store(command: &Up, store: Arc<SqliteStore>) -> Result<()> {
     // What is being worked on still needs the server.
     rest.cancel();
     operating.await.context("scanning")?;
+    keeping.await.context("forgetting layers")?;
     stop.cancel();
     serving.await.context("serving")?;
+    layers.close().await.context("closing the layers")?;
     queue.close().await.context("closing the queue")
 }
 

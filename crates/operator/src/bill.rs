@@ -1,6 +1,6 @@
 //! The second stage: what is in an image. Its layers are read as they come, nothing is kept on
 //! disk, and the SBOM is written under the image's name. An image's content never changes, so an
-//! SBOM that is there is not made again.
+//! SBOM that is there is not made again, and neither is the inventory of a layer.
 
 use crate::access::{self, Access};
 use crate::message::{Message, SCAN};
@@ -8,7 +8,9 @@ use crate::object::{IMAGE, JOB_UID, SBOM, made_for};
 use crate::reconcile;
 use crate::work::{Operator, Trouble};
 use kube::api::ObjectMeta;
-use muster_registry::{Digest, ImageConfig, ImageManifest, Manifest, Repository};
+use muster_registry::{Descriptor, Digest, ImageConfig, ImageManifest, Manifest, Repository};
+use muster_scan::digest::Digest as DiffId;
+use muster_scan::layer::LayerInventory;
 use muster_scan::limits::Limits;
 use muster_scan::sbom::{Bill, Subject, spdx};
 use muster_scan::{image, layer};
@@ -99,12 +101,8 @@ async fn bill(
         return Err(Trouble::permanent(format!("{digest} is no image")));
     };
     let config = access.client.config(&repository, &manifest.config).await?;
-    let layers = layers(&access, &repository, &manifest, &config).await?;
-    let contents = image::merge(
-        layers
-            .iter()
-            .map(|layer| (&layer.diff_id, &layer.inventory)),
-    );
+    let layers = layers(operator, &access, &repository, &manifest, &config).await?;
+    let contents = image::merge(layers.iter().map(|(diff_id, found)| (diff_id, found)));
     let subject = Subject {
         name: format!("{repository}:{}", part("tag")),
         digest: digest.to_string(),
@@ -115,13 +113,14 @@ async fn bill(
     RawValue::from_string(text).map_err(Trouble::permanent)
 }
 
-/// Reads the layers, lowest first; each must be what manifest and configuration say.
+/// What is in the layers, lowest first.
 async fn layers(
+    operator: &Operator,
     access: &Access,
     repository: &Repository,
     manifest: &ImageManifest,
     config: &ImageConfig,
-) -> Result<Vec<layer::Layer>, Trouble> {
+) -> Result<Vec<(DiffId, LayerInventory)>, Trouble> {
     if manifest.layers.len() != config.diff_ids.len() {
         let why = format!(
             "the manifest of {repository} has {} layers, its configuration {}",
@@ -132,21 +131,36 @@ async fn layers(
     }
     let mut layers = Vec::new();
     for (descriptor, diff_id) in manifest.layers.iter().zip(&config.diff_ids) {
-        let blob = access.client.layer(repository, descriptor)?;
-        let bridge = SyncIoBridge::new(Box::pin(blob.into_reader()));
-        let read = tokio::task::spawn_blocking(move || layer::read(bridge, &Limits::DEFAULT));
-        let read = read.await.map_err(Trouble::permanent)?;
-        let layer = read.map_err(|error| trouble(&descriptor.digest, error))?;
-        if layer.diff_id.to_string() != diff_id.to_string() {
-            let why = format!(
-                "layer {} of {repository} is {} once decompressed, and its configuration says {diff_id}",
-                descriptor.digest, layer.diff_id
-            );
-            return Err(Trouble::permanent(why));
-        }
-        layers.push(layer);
+        let diff_id = DiffId::parse(&diff_id.to_string()).ok_or_else(|| {
+            Trouble::permanent(format!("the diff ID {diff_id} is not of SHA-256"))
+        })?;
+        let read = fetch(access, repository, descriptor, &diff_id);
+        let found = operator.layers().inventory(&diff_id, read).await?;
+        layers.push((diff_id, found));
     }
     Ok(layers)
+}
+
+/// Reads a layer from its registry; it must be what manifest and configuration say.
+async fn fetch(
+    access: &Access,
+    repository: &Repository,
+    descriptor: &Descriptor,
+    diff_id: &DiffId,
+) -> Result<LayerInventory, Trouble> {
+    let blob = access.client.layer(repository, descriptor)?;
+    let bridge = SyncIoBridge::new(Box::pin(blob.into_reader()));
+    let read = tokio::task::spawn_blocking(move || layer::read(bridge, &Limits::DEFAULT));
+    let read = read.await.map_err(Trouble::permanent)?;
+    let layer = read.map_err(|error| trouble(&descriptor.digest, error))?;
+    if layer.diff_id != *diff_id {
+        let why = format!(
+            "layer {} of {repository} is {} once decompressed, and its configuration says {diff_id}",
+            descriptor.digest, layer.diff_id
+        );
+        return Err(Trouble::permanent(why));
+    }
+    Ok(layer.inventory)
 }
 
 /// A layer that is not what it should be stays so; one that did not come may come later.

@@ -11,6 +11,7 @@ mod bill;
 mod catalog;
 mod findings;
 mod job;
+mod layers;
 mod message;
 mod name;
 mod object;

@@ -2,6 +2,7 @@
 //! stop. A handler's failure is its message's alone; what a failure means for the image or the job
 //! is written down before the message is given up.
 
+use crate::layers::Layers;
 use crate::message::{CATALOG, GENERATE, Job, Message, SCAN};
 use crate::object::{FAILURE, IMAGE};
 use crate::{bill, catalog, findings, reconcile};
@@ -24,6 +25,7 @@ const DEADLINE: Duration = Duration::from_secs(30 * 60);
 pub struct Operator {
     client: Client,
     queue: Arc<dyn Queue>,
+    layers: Layers,
     traffic: Traffic,
     data: PathBuf,
     database: Mutex<Option<Arc<TrivyDatabase>>>,
@@ -80,11 +82,18 @@ impl Trouble {
 
 impl Operator {
     /// An operator that keeps its findings through `client`, and finds the vulnerability data in
-    /// the directory `data` as soon as there is some.
-    pub fn new(client: Client, queue: Arc<dyn Queue>, data: PathBuf) -> Arc<Self> {
+    /// the directory `data` as soon as there is some. The inventories of layers are shared through
+    /// `layers`, a client of a server of Muster itself, if there is one.
+    pub fn new(
+        client: Client,
+        queue: Arc<dyn Queue>,
+        data: PathBuf,
+        layers: Option<Client>,
+    ) -> Arc<Self> {
         Arc::new(Operator {
             client,
             queue,
+            layers: Layers::new(layers),
             traffic: Traffic::default(),
             data,
             database: Mutex::default(),
@@ -93,6 +102,10 @@ impl Operator {
 
     pub(crate) fn client(&self) -> &Client {
         &self.client
+    }
+
+    pub(crate) fn layers(&self) -> &Layers {
+        &self.layers
     }
 
     pub(crate) fn traffic(&self) -> Traffic {

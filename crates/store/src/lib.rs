@@ -17,12 +17,17 @@ mod computed;
 mod facts;
 mod fault;
 mod hints;
+mod layers;
 mod page;
 mod postgres;
 mod prepare;
 mod selection;
 mod sqlite;
 
+pub use layers::{
+    LARGEST_LAYER, LayerAbout, LayerKey, LayerKeyError, LayerLimits, LayerPut, Layers,
+    PostgresLayers, SqliteLayers,
+};
 pub use postgres::PostgresStore;
 pub use postgres::{
     OpenError as PostgresOpenError, Options as PostgresOptions, Tls as PostgresTls,

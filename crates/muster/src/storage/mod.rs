@@ -12,6 +12,8 @@ mod trust;
 
 use crate::admission::{Managed, ReportAuthors};
 use crate::database::Database;
+use crate::layers::LayersPage;
+use crate::nats::Nats;
 use crate::role::{self, History, bind, told_to_stop, version};
 use access::Access;
 use anyhow::{Context, Result};
@@ -21,7 +23,7 @@ use muster_api::storage;
 use muster_apiserver::front::Front;
 use muster_apiserver::store::{Resource, Store};
 use muster_apiserver::{Check, Parts, Server, listen};
-use muster_store::PostgresStore;
+use muster_store::{PostgresLayers, PostgresStore};
 use namespaces::Namespaces;
 use requester::{ClusterClients, FrontProxy, Tokens};
 pub(crate) use served::Reports;
@@ -31,6 +33,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use tokio::sync::watch;
+use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 /// How long kube-apiserver may take over an answer.
@@ -58,6 +61,8 @@ pub(crate) struct Storage {
     kubeconfig: Option<PathBuf>,
     #[command(flatten)]
     database: Database,
+    #[command(flatten)]
+    nats: Nats,
     /// The namespace in which Muster is installed.
     #[arg(long, env = "MUSTER_NAMESPACE", default_value = "muster")]
     namespace: String,
@@ -136,6 +141,7 @@ async fn operate(
     let store = Arc::new(store);
     let (reachable, look) = reachable(store.clone());
     let authorizer = Arc::new(Access::new(client.clone()));
+    let layers = LayersPage::new(Arc::new(PostgresLayers::new(store.clone())));
     let server = Server::new(Parts {
         kinds: command.reports_backend.kinds(),
         store: store.clone(),
@@ -150,12 +156,20 @@ async fn operate(
             Box::new(Managed(command.accounts())),
             Box::new(ReportAuthors(authorizer)),
         ],
+        pages: vec![layers.clone()],
         protobuf: muster_api::builtin::protobuf::decode,
         version: version(),
         upkeep: command.history.upkeep(),
         checks: vec![reachable],
     });
     server.start_upkeep();
+    let mut helpers = JoinSet::new();
+    helpers.spawn(layers.keep_small(stop.clone()));
+    if let Some(nats) = command.nats.options() {
+        let (written, hearer) = (store.written(), store.clone());
+        let hear = move |resource: &Resource, revision| hearer.nudge(resource, revision);
+        helpers.spawn(muster_queue::nudge(nats, written, hear, stop.clone()));
+    }
     front.open(server.clone());
     tracing::info!("ready");
     let told = told_to_stop().await;
@@ -167,6 +181,7 @@ async fn operate(
     server.shut_down().await;
     look.abort();
     following.abort();
+    helpers.join_all().await;
     store.close().await;
     told
 }

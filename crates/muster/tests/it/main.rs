@@ -8,6 +8,8 @@ mod compression;
 mod differential;
 mod hostile;
 mod kubectl;
+mod layers;
 mod scan;
+mod shared_layers;
 mod start;
 mod torture;

@@ -21,7 +21,7 @@ use std::time::Duration;
 const LIMIT: Duration = Duration::from_secs(180);
 
 /// Vulnerability data with one finding that is fixed later, and one that is fixed already.
-fn data(directory: &Path) -> Result<()> {
+pub(crate) fn data(directory: &Path) -> Result<()> {
     let advisory = |package: &str, id: &str, fixed: &str| {
         let value = json!({"FixedVersion": fixed});
         Put::text(&["debian 12", package], id, value.to_string())
@@ -47,7 +47,7 @@ fn data(directory: &Path) -> Result<()> {
 }
 
 /// A layer as Debian's package manager leaves it: the archive, plain and compressed.
-fn layer() -> Result<(Vec<u8>, Vec<u8>)> {
+pub(crate) fn layer() -> Result<(Vec<u8>, Vec<u8>)> {
     let root = tempfile::tempdir()?;
     let write = |path: &str, text: &str| -> Result<()> {
         let path = root.path().join(path);
@@ -95,7 +95,7 @@ fn layer() -> Result<(Vec<u8>, Vec<u8>)> {
 }
 
 /// Pushes the image for two platforms, as it was built in some year; returns the second's digest.
-async fn push(registry: &Registry, year: u32) -> Result<String> {
+pub(crate) async fn push(registry: &Registry, year: u32) -> Result<String> {
     let pusher = Pusher::new(registry)?;
     let (plain, packed) = layer()?;
     let config = |architecture: &str| {
@@ -116,7 +116,7 @@ async fn push(registry: &Registry, year: u32) -> Result<String> {
     Ok(arm.digest)
 }
 
-fn manifests(host: &str) -> String {
+pub(crate) fn manifests(host: &str) -> String {
     let registry = json!({
         "apiVersion": "sbomscanner.kubewarden.io/v1alpha1", "kind": "Registry",
         "metadata": {"name": "local", "namespace": "default"},
@@ -138,7 +138,7 @@ fn manifests(host: &str) -> String {
     format!("{registry}\n---\n{report}\n")
 }
 
-fn job(name: &str, registry: &str) -> String {
+pub(crate) fn job(name: &str, registry: &str) -> String {
     json!({
         "apiVersion": "sbomscanner.kubewarden.io/v1alpha1", "kind": "ScanJob",
         "metadata": {"name": name, "namespace": "default"}, "spec": {"registry": registry},
@@ -146,13 +146,13 @@ fn job(name: &str, registry: &str) -> String {
     .to_string()
 }
 
-fn get(kubectl: &Kubectl, what: &[&str]) -> Result<Value> {
+pub(crate) fn get(kubectl: &Kubectl, what: &[&str]) -> Result<Value> {
     let arguments = [&["get"], what, &["-o", "json"]].concat();
     Ok(serde_json::from_str(&kubectl.succeed(&arguments)?)?)
 }
 
 /// Waits until a job has ended; returns the reason of the condition that holds.
-fn ended(kubectl: &Kubectl, name: &str) -> Result<String> {
+pub(crate) fn ended(kubectl: &Kubectl, name: &str) -> Result<String> {
     wait::until(&format!("the end of ScanJob {name}"), LIMIT, || {
         let job = get(kubectl, &["scanjob", name])?;
         let conditions = job["status"]["conditions"].as_array().into_iter().flatten();

@@ -1,8 +1,7 @@
 //! The connection to NATS: where, as whom, under which authorities. What is secret is not printed.
 
 use crate::queue::QueueError;
-use async_nats::ConnectOptions;
-use async_nats::jetstream::{self, Context};
+use async_nats::{Client, ConnectOptions};
 use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -71,7 +70,12 @@ impl NatsOptions {
     }
 }
 
-pub(super) async fn connect(options: &NatsOptions) -> Result<Context, QueueError> {
+/// Connects as the options say, and as `adapt` says beyond them. The connection is kept: when it
+/// breaks it is made again, for ever unless `adapt` says otherwise.
+pub(crate) async fn connect(
+    options: &NatsOptions,
+    adapt: impl FnOnce(ConnectOptions) -> ConnectOptions,
+) -> Result<Client, QueueError> {
     let attempt = format!("connecting to NATS at {}", options.servers.join(", "));
     let unusable = |reason: String| QueueError::Unusable {
         attempt: attempt.clone(),
@@ -115,9 +119,8 @@ pub(super) async fn connect(options: &NatsOptions) -> Result<Context, QueueError
     if let Some((certificate, key)) = &options.certificate {
         wanted = wanted.add_client_certificate(certificate.clone(), key.clone());
     }
-    let client = wanted
+    adapt(wanted)
         .connect(&options.servers)
         .await
-        .map_err(|error| QueueError::unavailable(&attempt, error))?;
-    Ok(jetstream::new(client))
+        .map_err(|error| QueueError::unavailable(&attempt, error))
 }

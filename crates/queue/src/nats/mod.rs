@@ -6,7 +6,7 @@
 //! message per subject: so an id that is pending is refused however long ago it came, which the
 //! server's own window of ids does not promise.
 
-mod connect;
+pub(crate) mod connect;
 
 use crate::queue::{
     Dead, Delivery, Depth, Published, Queue, QueueError, Receipt, Settings, check, check_subject,
@@ -16,7 +16,7 @@ use async_nats::HeaderMap;
 use async_nats::jetstream::consumer::{AckPolicy, Consumer, pull};
 use async_nats::jetstream::context::{PublishError, PublishErrorKind};
 use async_nats::jetstream::stream::{self, DiscardPolicy, RetentionPolicy, StorageType, Stream};
-use async_nats::jetstream::{AckKind, Context, Message};
+use async_nats::jetstream::{self, AckKind, Context, Message};
 use async_trait::async_trait;
 use bytes::Bytes;
 pub use connect::{Authentication, NatsOptions};
@@ -55,9 +55,9 @@ impl NatsQueue {
         options: NatsOptions,
         settings: Settings,
     ) -> Result<NatsQueue, QueueError> {
-        let context = connect::connect(&options).await?;
+        let client = connect::connect(&options, |wanted| wanted).await?;
         let queue = NatsQueue {
-            context,
+            context: jetstream::new(client),
             options,
             settings,
             consumers: Mutex::default(),

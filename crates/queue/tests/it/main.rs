@@ -2,6 +2,7 @@
 //! server.
 
 mod killed;
+mod nudge;
 mod place;
 mod suite;
 mod worker;

@@ -5,12 +5,14 @@
 mod compression;
 mod inventory;
 pub(crate) mod path;
+mod recall;
 mod tar;
 mod walk;
 mod wanted;
 
 pub use inventory::{ANALYZER_VERSION, Found, Incomplete, LayerInventory};
 pub use path::PathSet;
+pub use recall::RecallError;
 pub use tar::TarError;
 
 use crate::digest::{Digest, Hashing};

@@ -24,8 +24,8 @@ const OLD: Duration = Duration::from_secs(30 * 60);
 
 /// A few connections to one database, made when needed.
 #[derive(Debug)]
-pub(super) struct Connections {
-    pub(super) options: Options,
+pub(crate) struct Connections {
+    pub(crate) options: Options,
     permits: Semaphore,
     idle: Mutex<Vec<Idle>>,
     /// Where the database was when we last looked; none until it has been opened.
@@ -40,7 +40,7 @@ struct Idle {
 }
 
 /// A connection in use. [`Lease::done`] gives it back; dropping it ends it.
-pub(super) struct Lease<'a> {
+pub(crate) struct Lease<'a> {
     connections: &'a Connections,
     connection: PgConnection,
     born: Instant,
@@ -58,7 +58,7 @@ impl Connections {
     }
 
     /// A connection that works, waiting for one that is free.
-    pub(super) async fn lease(&self) -> Result<Lease<'_>, StoreError> {
+    pub(crate) async fn lease(&self) -> Result<Lease<'_>, StoreError> {
         let permit = timeout(self.options.connect_timeout, self.permits.acquire())
             .await
             .map_err(|_| StoreError::Unavailable {
@@ -186,12 +186,12 @@ SELECT pg_is_in_recovery(),
 
 impl Lease<'_> {
     /// The connection, to work with.
-    pub(super) fn connection(&mut self) -> &mut PgConnection {
+    pub(crate) fn connection(&mut self) -> &mut PgConnection {
         &mut self.connection
     }
 
     /// Gives the connection back: its work has ended, and no transaction is open on it.
-    pub(super) fn done(self) {
+    pub(crate) fn done(self) {
         lock(&self.connections.idle).push(Idle {
             connection: self.connection,
             born: self.born,

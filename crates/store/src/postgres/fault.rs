@@ -63,7 +63,7 @@ pub(super) fn is_unavailable(error: &sqlx::Error) -> bool {
 }
 
 /// Says what was being done when the engine failed.
-pub(super) fn during(attempt: &'static str) -> impl Fn(sqlx::Error) -> StoreError {
+pub(crate) fn during(attempt: &'static str) -> impl Fn(sqlx::Error) -> StoreError {
     move |error| match code(&error) {
         Some(code) if is_full(&error, &code) => StoreError::Full,
         _ if is_unavailable(&error) => StoreError::Unavailable {

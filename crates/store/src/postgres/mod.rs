@@ -6,9 +6,9 @@ mod blobs;
 mod body;
 mod compact;
 mod computed;
-mod connections;
+pub(crate) mod connections;
 mod events;
-mod fault;
+pub(crate) mod fault;
 mod follow;
 mod incarnation;
 mod list;
@@ -51,7 +51,7 @@ const WRITTEN: usize = 1024;
 /// (PgBouncer works in session mode).
 #[derive(Debug)]
 pub struct PostgresStore {
-    connections: Arc<Connections>,
+    pub(crate) connections: Arc<Connections>,
     /// Writers wait for the clock's row with their connection in hand; others need some too.
     writers: Semaphore,
     hints: Hints,
@@ -98,7 +98,7 @@ impl PostgresStore {
 
     /// The end of everything that is asked of the database: a server that is silent for longer
     /// than its own limits is gone.
-    async fn bounded<T>(
+    pub(crate) async fn bounded<T>(
         &self,
         attempt: &'static str,
         work: impl Future<Output = Result<T, StoreError>>,

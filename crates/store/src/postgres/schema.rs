@@ -22,6 +22,10 @@ const MIGRATIONS: &[Migration] = &[
         script: include_str!("migrations/0002.sql"),
         minimum: 2,
     },
+    Migration {
+        script: include_str!("migrations/0010.sql"),
+        minimum: 2,
+    },
 ];
 
 /// The version this build reads and writes.

@@ -14,7 +14,7 @@ pub(super) fn primary_code(error: &sqlx::Error) -> Option<i64> {
 }
 
 /// Says what was being done when the engine failed.
-pub(super) fn during(attempt: &'static str) -> impl Fn(sqlx::Error) -> StoreError {
+pub(crate) fn during(attempt: &'static str) -> impl Fn(sqlx::Error) -> StoreError {
     move |error| match &error {
         sqlx::Error::PoolClosed => StoreError::Closed,
         error if primary_code(error) == Some(FULL) => StoreError::Full,

@@ -7,7 +7,7 @@ mod body;
 mod compact;
 mod computed;
 mod events;
-mod fault;
+pub(crate) mod fault;
 mod frame;
 mod incarnation;
 mod list;

@@ -183,7 +183,7 @@ fn lock(directory: &Path) -> Result<File, OpenError> {
 
 /// Makes the file before the engine does: it holds Secrets, so only its owner may read it. The
 /// engine gives its side files the same mode.
-fn create(path: &Path) -> Result<(), OpenError> {
+pub(crate) fn create(path: &Path) -> Result<(), OpenError> {
     let failed = |source| OpenError::Io {
         attempt: "making",
         path: path.into(),
@@ -213,7 +213,7 @@ fn shared(path: &Path) -> SqliteConnectOptions {
         .disable_statement_logging()
 }
 
-fn writing(path: &Path, max_bytes: Option<u64>) -> SqliteConnectOptions {
+pub(crate) fn writing(path: &Path, max_bytes: Option<u64>) -> SqliteConnectOptions {
     let options = shared(path)
         .auto_vacuum(SqliteAutoVacuum::Incremental)
         .journal_mode(SqliteJournalMode::Wal)
@@ -226,14 +226,17 @@ fn writing(path: &Path, max_bytes: Option<u64>) -> SqliteConnectOptions {
     }
 }
 
-fn reading(path: &Path) -> SqliteConnectOptions {
+pub(crate) fn reading(path: &Path) -> SqliteConnectOptions {
     shared(path)
         .read_only(true)
         .row_buffer_size(128)
         .pragma("cache_size", "-2048")
 }
 
-fn engine(attempt: &'static str, path: &Path) -> impl FnOnce(sqlx::Error) -> OpenError + use<> {
+pub(crate) fn engine(
+    attempt: &'static str,
+    path: &Path,
+) -> impl FnOnce(sqlx::Error) -> OpenError + use<> {
     /// SQLITE_CORRUPT and SQLITE_NOTADB.
     const DAMAGED: [i64; 2] = [11, 26];
     let path = path.to_owned();

@@ -3,6 +3,8 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on says so")]
 
 mod crash;
+mod layers;
+mod nudges;
 mod plans;
 mod postgres;
 mod replicas;

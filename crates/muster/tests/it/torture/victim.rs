@@ -109,7 +109,7 @@ impl Replicas {
         let nats = Nats::start()?;
         let mut options = Options::on(postgres.url(&postgres.database()?));
         options.replicas = REPLICAS;
-        //NATS options.arguments = vec!["--nats".into(), nats.url()];
+        options.arguments = vec!["--nats".into(), nats.url()];
         let cluster = Cluster::start(env!("CARGO_BIN_EXE_muster"), &options)?;
         let clients = cluster.replicas().iter();
         let clients = clients.map(|replica| Client::new(replica.kubeconfig()));
