@@ -1,6 +1,7 @@
 //! Muster: a Kubernetes security inspector. One binary; every role is a command.
 
 mod admission;
+mod backup;
 mod certificates;
 mod crds;
 mod inside;
@@ -37,6 +38,16 @@ enum Command {
     ///   muster crds | kubectl apply --server-side -f -
     #[command(verbatim_doc_comment)]
     Crds(crds::Crds),
+    /// Copy a running store into a file.
+    ///
+    ///   muster backup --data ./muster --to muster.backup
+    #[command(verbatim_doc_comment)]
+    Backup(backup::Backup),
+    /// Make the store of a backup in an empty place.
+    ///
+    ///   muster restore --from muster.backup --data ./muster
+    #[command(verbatim_doc_comment)]
+    Restore(backup::Restore),
 }
 
 fn main() -> ExitCode {
@@ -56,6 +67,8 @@ fn main() -> ExitCode {
     let result = match arguments.command {
         Command::Up(command) => up::run(command),
         Command::Crds(command) => crds::run(command),
+        Command::Backup(command) => backup::backup(command),
+        Command::Restore(command) => backup::restore(command),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,

@@ -207,7 +207,7 @@ fn arch() -> &'static str {
     }
 }
 
-async fn told_to_stop() -> Result<()> {
+pub(crate) async fn told_to_stop() -> Result<()> {
     use tokio::signal::unix::{SignalKind, signal};
     let mut terminate = signal(SignalKind::terminate()).context("listening for SIGTERM")?;
     tokio::select! {

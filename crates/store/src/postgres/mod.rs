@@ -2,6 +2,7 @@
 //! this process keeps connections, hints, and nothing else. The files beside this one are its
 //! verbs.
 
+mod backup;
 mod blobs;
 mod body;
 mod compact;
@@ -16,9 +17,13 @@ mod lookup;
 mod open;
 mod options;
 mod plan;
+mod restore;
 mod schema;
 mod text;
 mod write;
+
+pub(crate) use backup::backup;
+pub(crate) use restore::restore;
 
 pub use open::OpenError;
 pub use options::{Options, Tls};

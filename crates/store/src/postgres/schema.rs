@@ -55,7 +55,8 @@ const READ: &str = "
 SELECT version, minimum
 FROM schema_version";
 
-async fn read(connection: &mut PgConnection) -> Result<Version, sqlx::Error> {
+/// What a database says of itself.
+pub(super) async fn read(connection: &mut PgConnection) -> Result<Version, sqlx::Error> {
     let (mut found, mut minimum) = (0, 0);
     if sqlx::query_scalar(HAS_SCHEMA)
         .fetch_one(&mut *connection)

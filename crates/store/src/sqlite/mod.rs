@@ -2,6 +2,7 @@
 //! beside this one are its verbs.
 
 mod apply;
+mod backup;
 mod blobs;
 mod body;
 mod compact;
@@ -14,9 +15,17 @@ mod list;
 mod lookup;
 pub(crate) mod open;
 mod plan;
+mod restore;
 mod schema;
 mod script;
 mod writer;
+
+pub(crate) use backup::{backup, blank};
+pub(crate) use fault::is_damaged;
+pub(crate) use incarnation::incarnation;
+pub(crate) use open::look;
+pub(crate) use restore::restore;
+pub(crate) use schema::{KNOWN, tables, tables_of, version};
 
 use crate::clock::{BEGINNING, Clock, event_number, event_type, signed};
 use crate::hints::Hints;
