@@ -112,6 +112,16 @@ pub(crate) const ALIKE: &[Table] = &[
             ("suppressed", Number),
         ],
     ),
+    Table::both(
+        "pending",
+        &[
+            ("id", Number),
+            ("link", Indexed),
+            ("bound", Number),
+            ("namespace", Text),
+            ("name", Text),
+        ],
+    ),
 ];
 
 /// The blobs of PostgreSQL, as SQLite has them.

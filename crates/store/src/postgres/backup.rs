@@ -135,10 +135,10 @@ const OWNER: &str = "
 INSERT INTO owner (resource, namespace, name, uid)
 VALUES ($1, $2, $3, $4)";
 
-const FULL_LINK: &str = "
-UPDATE tally
-SET link = $1
-WHERE link = $2";
+const FULL_LINKS: [&str; 2] = [
+    "UPDATE tally SET link = $1 WHERE link = $2",
+    "UPDATE pending SET link = $1 WHERE link = $2",
+];
 
 impl Copy<'_> {
     async fn table(&mut self, table: &Table) -> Result<(), Fault> {
@@ -192,8 +192,10 @@ impl Copy<'_> {
                     query.execute(&mut *self.to).await.map_err(Fault::To)?;
                     let known = indexed(value);
                     if key == LINK && known != value {
-                        let query = sqlx::query(FULL_LINK).bind(value).bind(known);
-                        query.execute(&mut *self.to).await.map_err(Fault::To)?;
+                        for statement in FULL_LINKS {
+                            let query = sqlx::query(statement).bind(value).bind(&known);
+                            query.execute(&mut *self.to).await.map_err(Fault::To)?;
+                        }
                     }
                 }
             }

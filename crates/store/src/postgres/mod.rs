@@ -16,6 +16,7 @@ mod list;
 mod lookup;
 mod open;
 mod options;
+mod pending;
 mod plan;
 mod restore;
 mod schema;
@@ -62,7 +63,9 @@ pub struct PostgresStore {
     hints: Hints,
     nudged: Arc<Notify>,
     written: broadcast::Sender<(Resource, u64)>,
-    follower: JoinHandle<()>,
+    /// Some reports still have to be told of a change.
+    left: Arc<Notify>,
+    tasks: [JoinHandle<()>; 2],
 }
 
 impl PostgresStore {
@@ -71,13 +74,22 @@ impl PostgresStore {
         let connections = Arc::new(connections);
         let nudged = Arc::new(Notify::new());
         let follower = follow::follow(connections.clone(), hints.clone(), nudged.clone());
+        let written = broadcast::Sender::new(WRITTEN);
+        let left = Arc::new(Notify::new());
+        let pending = pending::Pending {
+            connections: connections.clone(),
+            hints: hints.clone(),
+            written: written.clone(),
+            left: left.clone(),
+        };
         PostgresStore {
             connections,
             writers: Semaphore::new(writers),
             hints,
             nudged,
-            written: broadcast::Sender::new(WRITTEN),
-            follower: tokio::spawn(follower),
+            written,
+            left,
+            tasks: [tokio::spawn(follower), tokio::spawn(pending.run())],
         }
     }
 
@@ -97,7 +109,7 @@ impl PostgresStore {
 
     /// Finishes what is running, refuses what comes later, and ends the connections.
     pub async fn close(&self) {
-        self.follower.abort();
+        self.tasks.iter().for_each(JoinHandle::abort);
         self.connections.close().await;
     }
 
@@ -121,7 +133,7 @@ impl PostgresStore {
 
 impl Drop for PostgresStore {
     fn drop(&mut self) {
-        self.follower.abort();
+        self.tasks.iter().for_each(JoinHandle::abort);
     }
 }
 

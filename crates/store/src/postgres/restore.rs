@@ -204,7 +204,10 @@ SELECT setval(pg_get_serial_sequence('clock', 'id'), COALESCE(MAX(id), 0) + 1, f
 FROM clock
 UNION ALL
 SELECT setval(pg_get_serial_sequence('body', 'id'), COALESCE(MAX(id), 0) + 1, false)
-FROM body";
+FROM body
+UNION ALL
+SELECT setval(pg_get_serial_sequence('pending', 'id'), COALESCE(MAX(id), 0) + 1, false)
+FROM pending";
 
 const LEAP: &str = "
 UPDATE clock

@@ -22,6 +22,11 @@ const MIGRATIONS: &[Migration] = &[
         script: include_str!("migrations/0002.sql"),
         minimum: 2,
     },
+    // A build that does not know of portions makes its changes whole.
+    Migration {
+        script: include_str!("migrations/0003.sql"),
+        minimum: 2,
+    },
 ];
 
 /// The version this build reads and writes.

@@ -18,6 +18,7 @@ mod plan;
 mod restore;
 mod schema;
 mod script;
+mod touch;
 mod writer;
 
 pub(crate) use backup::{backup, blank};

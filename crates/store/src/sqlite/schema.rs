@@ -7,6 +7,7 @@ use sqlx::{Connection, SqliteConnection};
 const MIGRATIONS: &[&str] = &[
     include_str!("migrations/0001.sql"),
     include_str!("migrations/0002.sql"),
+    include_str!("migrations/0003.sql"),
 ];
 
 /// The version this build reads and writes.

@@ -200,7 +200,7 @@ fn fault(plan: &str) -> Option<String> {
             .map(|line| line.trim())
             .collect();
         let says = |what: &str| about.iter().any(|line| line.starts_with(what));
-        let small = ["clock", "incarnation", "schema_version", "pg_"];
+        let small = ["clock", "incarnation", "pending", "schema_version", "pg_"];
         let small = small
             .iter()
             .any(|table| node.contains(&format!(" on {table}")));
