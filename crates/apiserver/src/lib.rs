@@ -10,6 +10,7 @@ pub mod body;
 pub mod identity;
 pub mod listen;
 pub mod negotiate;
+mod opaque;
 pub mod query;
 pub mod request;
 pub mod respond;

@@ -10,4 +10,5 @@ mod hostile;
 mod kubectl;
 mod scan;
 mod start;
+mod swept;
 mod torture;

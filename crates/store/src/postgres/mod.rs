@@ -40,6 +40,7 @@ use muster_apiserver::store::{
 };
 use muster_kind::{Body, Digest};
 use sqlx::PgConnection;
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{Notify, Semaphore, broadcast, watch};
@@ -200,6 +201,15 @@ impl Store for PostgresStore {
     async fn blob(&self, digest: &Digest) -> Result<Option<Bytes>, StoreError> {
         let work = blobs::blob(&self.connections, digest);
         self.bounded("reading a blob", work).await
+    }
+
+    async fn blobs(
+        &self,
+        digests: &[Digest],
+        most: u64,
+    ) -> Result<HashMap<Digest, Bytes>, StoreError> {
+        let work = blobs::blobs(&self.connections, digests, most);
+        self.bounded("reading blobs", work).await
     }
 
     async fn owned(&self, uid: &str, limit: usize) -> Result<Vec<(Resource, Key)>, StoreError> {

@@ -39,6 +39,7 @@ use muster_apiserver::store::{
 use muster_kind::{Body, Digest};
 use sqlx::sqlite::SqlitePool;
 use sqlx::{SqliteConnection, SqliteExecutor};
+use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
 use tokio::sync::{mpsc, watch};
@@ -145,6 +146,14 @@ impl Store for SqliteStore {
 
     async fn blob(&self, digest: &Digest) -> Result<Option<Bytes>, StoreError> {
         blobs::blob(&self.readers, digest).await
+    }
+
+    async fn blobs(
+        &self,
+        digests: &[Digest],
+        most: u64,
+    ) -> Result<HashMap<Digest, Bytes>, StoreError> {
+        blobs::blobs(&self.readers, digests, most).await
     }
 
     async fn owned(&self, uid: &str, limit: usize) -> Result<Vec<(Resource, Key)>, StoreError> {

@@ -164,6 +164,11 @@ async fn everything(store: &Shared, round: u64) {
             .unwrap()
             .is_some()
     );
+    let blobs: Vec<_> = (0..200)
+        .map(|number| muster_kind::Digest::of(format!("blob {number}").as_bytes()))
+        .collect();
+    let found = store.blobs(&blobs, 1 << 20).await.unwrap();
+    assert_eq!(found.len(), blobs.len());
     computed::everything(store, round).await;
     store.compact(0, 100).await.unwrap();
     assert!(*hint.borrow() >= now);

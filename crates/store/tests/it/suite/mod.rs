@@ -66,6 +66,7 @@ macro_rules! every_case {
                 a_blob_is_found_by_its_digest_and_shared
                 an_update_may_refer_to_a_stored_blob_without_its_bytes
                 a_write_that_refers_to_unknown_bytes_is_refused
+                many_blobs_are_read_at_once_as_far_as_they_fit
                 a_blob_lives_while_object_or_log_refer_to_it;
             computed:
                 a_report_follows_its_images_and_their_findings
