@@ -4,6 +4,7 @@
 
 mod backup;
 mod crash;
+mod full;
 mod plans;
 mod postgres;
 mod replicas;
