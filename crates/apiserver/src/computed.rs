@@ -71,6 +71,38 @@ pub(crate) fn strip(kind: &Kind, tree: &mut Value) -> Option<String> {
         .iter()
         .filter(|field| root.remove(*field).is_some());
     let sent: Vec<&str> = sent.map(String::as_str).collect();
+    ignored(kind, &sent)
+}
+
+/// Drops the operations of a JSON patch that write what only the store may say; the warning names
+/// it. What is tested or copied from there is refused, as from any field that is not stored.
+pub(crate) fn strip_operations(kind: &Kind, operations: &mut Vec<Value>) -> Option<String> {
+    let mut sent: Vec<&str> = Vec::new();
+    operations.retain(|operation| {
+        let text = |member: &str| operation.get(member).and_then(Value::as_str);
+        if text("op") == Some("test") {
+            return true;
+        }
+        // What stands before the first slash is nothing.
+        let field = text("path").and_then(|path| path.split('/').nth(1));
+        let field = field.map(|field| field.replace("~1", "/").replace("~0", "~"));
+        let computed = kind
+            .computed
+            .iter()
+            .find(|name| Some(*name) == field.as_ref());
+        if let Some(name) = computed
+            && !sent.contains(&name.as_str())
+        {
+            sent.push(name);
+        }
+        computed.is_none()
+    });
+    sent.sort_by_key(|name| kind.computed.iter().position(|computed| computed == name));
+    ignored(kind, &sent)
+}
+
+/// The warning that some fields were sent in vain.
+fn ignored(kind: &Kind, sent: &[&str]) -> Option<String> {
     let (last, rest) = sent.split_last()?;
     let list = match rest.is_empty() {
         true => (*last).to_owned(),
@@ -80,4 +112,45 @@ pub(crate) fn strip(kind: &Kind, tree: &mut Value) -> Option<String> {
         "a {} is computed in part when it is read; what was sent of {list} is ignored",
         kind.kind
     ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn operations_on_what_is_computed_are_dropped_with_the_warning_of_other_writes() {
+        let mut kind = Kind::namespaced("example.com", "v1", "Report");
+        kind.computed = vec!["status".into(), "summary".into()];
+        let kept = json!([
+            {"op": "replace", "path": "/spec/status", "value": 1},
+            {"op": "test", "path": "/status/x", "value": 1},
+            {"op": "copy", "from": "/summary", "path": "/spec/summary"},
+            {"op": "add", "path": "", "value": {}},
+            {"op": "remove"},
+            "strange",
+        ]);
+        let dropped = json!([
+            {"op": "replace", "path": "/summary/high", "value": 0},
+            {"op": "remove", "path": "/status"},
+            {"op": "add", "path": "x/status/-", "value": null},
+            {"op": "move", "from": "/spec/x", "path": "/status/x"},
+        ]);
+        let list = |value: &Value| value.as_array().unwrap().clone();
+        let mut operations = [list(&dropped), list(&kept)].concat();
+        let warning = strip_operations(&kind, &mut operations).unwrap();
+        assert_eq!(operations, list(&kept));
+        let mut tree = json!({"summary": {}, "status": {}, "spec": {}});
+        assert_eq!(strip(&kind, &mut tree).unwrap(), warning);
+        assert!(
+            warning.contains("status and summary is ignored"),
+            "{warning}"
+        );
+        assert_eq!(strip_operations(&kind, &mut operations), None);
+        kind.computed.clear();
+        let mut operations = list(&dropped);
+        assert_eq!(strip_operations(&kind, &mut operations), None);
+        assert_eq!(operations, list(&dropped));
+    }
 }

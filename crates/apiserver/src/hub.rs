@@ -5,11 +5,12 @@
 
 use crate::catalog::Served;
 use crate::computed;
+use crate::opaque::Lost;
 use crate::render::{self, Form};
 use crate::store::{Event, EventType, Store, StoreError};
 use bytes::{BufMut, Bytes, BytesMut};
+use muster_kind::Body;
 use muster_kind::selector::{FieldSelector, LabelSelector};
-use muster_kind::{Body, Status};
 use serde_json::Value;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
@@ -109,7 +110,7 @@ impl Seen {
         form: Form,
         shown: EventType,
         with_columns: bool,
-    ) -> Result<Bytes, Status> {
+    ) -> Result<Bytes, Lost> {
         if !with_columns && let Some(bytes) = self.rendered(shown, form) {
             return Ok(bytes);
         }
@@ -168,7 +169,7 @@ pub(crate) async fn line(
     revision: u64,
     body: &Body,
     with_columns: bool,
-) -> Result<Bytes, Status> {
+) -> Result<Bytes, Lost> {
     let name = match shown {
         EventType::Added => "ADDED",
         EventType::Modified => "MODIFIED",

@@ -33,6 +33,7 @@ mod list;
 mod metadata;
 mod metrics;
 mod namespaces;
+mod opaque;
 mod openapi;
 mod patch;
 mod render;

@@ -5,6 +5,7 @@ use crate::catalog::Served;
 use crate::compress::{self, Packer};
 use crate::computed;
 use crate::negotiate::View;
+use crate::opaque::Opaque;
 use crate::query::{ListOptions, Revision};
 use crate::render::{self, Form};
 use crate::respond::{Answer, Body, BodyError, answer};
@@ -108,8 +109,9 @@ pub(crate) async fn list(
     let small = page.items.iter().all(|stored| stored.body.blobs.is_empty());
     let ends = !page.more || lister.left <= page.items.len();
     if small && ends {
+        let mut opaque = lister.opaque(&page);
         for stored in &page.items {
-            lister.item(stored, &mut out).await?;
+            lister.item(stored, &mut opaque, &mut out).await?;
         }
         lister.shown(&page);
         lister.close(&mut out).await?;
@@ -230,19 +232,29 @@ impl Lister {
         }
     }
 
+    /// The opaque bytes of a page.
+    fn opaque(&self, page: &Page) -> Opaque {
+        Opaque::new(page.items.iter().map(|stored| &stored.body))
+    }
+
     /// Writes one item, with the comma before it.
-    async fn item(&mut self, stored: &Stored, out: &mut BytesMut) -> Result<(), Status> {
+    async fn item(
+        &mut self,
+        stored: &Stored,
+        opaque: &mut Opaque,
+        out: &mut BytesMut,
+    ) -> Result<(), Status> {
         if !std::mem::take(&mut self.first) {
             out.put_u8(b',');
         }
         let (served, form) = (&self.served, self.form);
         match form.view {
             View::Object => {
-                let blobs = render::blobs(&*self.server.store, &stored.body).await?;
+                let blobs = opaque.next(&*self.server.store).await?;
                 if served.kind.builtin {
-                    render::bare(stored.revision, &stored.body, &blobs, out);
+                    render::bare(stored.revision, &stored.body, blobs, out);
                 } else {
-                    render::whole(served, form, stored.revision, &stored.body, &blobs, out);
+                    render::whole(served, form, stored.revision, &stored.body, blobs, out);
                 }
             }
             View::Metadata => {
@@ -291,8 +303,9 @@ impl Lister {
         };
         loop {
             let ahead = self.read_ahead(&page);
+            let mut opaque = self.opaque(&page);
             for stored in &page.items {
-                self.item(stored, &mut out).await?;
+                self.item(stored, &mut opaque, &mut out).await?;
                 if out.len() >= FLUSH && sender.send(Ok(pack(out.split().freeze()))).await.is_err()
                 {
                     return Ok(());

@@ -2,6 +2,7 @@
 //! for all kinds, strategic merge patches for Kubernetes' own, server-side apply for all.
 
 use crate::body;
+use crate::computed;
 use crate::query::FieldValidation;
 use crate::update::Attempt;
 use crate::write::{RETRIES, Writer, Written};
@@ -54,9 +55,16 @@ impl Writer<'_> {
                     )));
                 }
                 self.judge_operations(list)?;
-                Ok(Patch::Json(
-                    json_patch::parse(bytes).map_err(|_| rejected())?,
-                ))
+                let mut stored = list.clone();
+                let ignored = computed::strip_operations(&self.target.served.kind, &mut stored);
+                let operations = match ignored {
+                    None => json_patch::parse(bytes),
+                    Some(warning) => {
+                        self.warnings.push(warning);
+                        json_patch::parse(Value::Array(stored).to_string().as_bytes())
+                    }
+                };
+                Ok(Patch::Json(operations.map_err(|_| rejected())?))
             }
             "application/merge-patch+json" => Ok(Patch::Merge(self.document(bytes)?)),
             "application/strategic-merge-patch+json" if kind.builtin => {

@@ -3,8 +3,8 @@
 
 use crate::catalog::Served;
 use crate::negotiate::View;
+use crate::opaque::{Lost, Opaque};
 use crate::store::{Store, Stored};
-use crate::write::store_failure;
 use bytes::{BufMut, Bytes, BytesMut};
 use muster_kind::object::metadata;
 use muster_kind::{Body, Digest, Status};
@@ -42,27 +42,6 @@ impl Form {
     pub fn content_type(&self) -> &'static str {
         "application/json"
     }
-}
-
-/// The bytes of the opaque fields of a body.
-pub(crate) async fn blobs(
-    store: &dyn Store,
-    body: &Body,
-) -> Result<HashMap<Digest, Bytes>, Status> {
-    let mut found = HashMap::new();
-    for (_, digest) in &body.blobs {
-        if !found.contains_key(digest) {
-            let bytes = store
-                .blob(digest)
-                .await
-                .map_err(store_failure)?
-                .ok_or_else(|| {
-                    Status::internal(format!("the bytes of {digest} are missing from the store"))
-                })?;
-            found.insert(*digest, bytes);
-        }
-    }
-    Ok(found)
 }
 
 /// Writes an object whole, in the version asked for.
@@ -223,11 +202,11 @@ pub(crate) async fn object(
     body: &Body,
     with_columns: bool,
     out: &mut BytesMut,
-) -> Result<(), Status> {
+) -> Result<(), Lost> {
     match form.view {
         View::Object => {
-            let blobs = blobs(store, body).await?;
-            whole(served, form, revision, body, &blobs, out);
+            let mut opaque = Opaque::new([body]);
+            whole(served, form, revision, body, opaque.next(store).await?, out);
         }
         View::Metadata => {
             out.put_slice(partial(&served.tree(body, revision)).to_string().as_bytes());

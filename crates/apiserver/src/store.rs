@@ -8,7 +8,7 @@ use muster_kind::{
     Body, Digest,
     selector::{FieldSelector, LabelSelector},
 };
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 use tokio::sync::watch;
 
@@ -260,6 +260,14 @@ pub trait Store: Send + Sync + 'static {
 
     /// The bytes of an opaque field.
     async fn blob(&self, digest: &Digest) -> Result<Option<Bytes>, StoreError>;
+
+    /// The bytes of several opaque fields, in the order asked for, as many as fit into so many
+    /// bytes, and the first in any case. What the store does not have is left out.
+    async fn blobs(
+        &self,
+        digests: &[Digest],
+        most: u64,
+    ) -> Result<HashMap<Digest, Bytes>, StoreError>;
 
     /// Objects of any resource owned by this UID, at most `limit`.
     async fn owned(&self, uid: &str, limit: usize) -> Result<Vec<(Resource, Key)>, StoreError>;

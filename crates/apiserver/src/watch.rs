@@ -5,6 +5,7 @@ use crate::catalog::Served;
 use crate::hub::{self, Filter, Hub};
 use crate::list;
 use crate::negotiate::View;
+use crate::opaque::Lost;
 use crate::query::{ListOptions, Revision};
 use crate::render::{self, Form};
 use crate::respond::{Answer, BodyError};
@@ -91,6 +92,11 @@ pub(crate) async fn watch(
     Ok(response)
 }
 
+/// The log no longer reaches back to this revision.
+fn too_old(revision: u64) -> Status {
+    Status::expired(format!("too old resource version: {revision}"))
+}
+
 enum Start {
     /// With the present state.
     State,
@@ -151,8 +157,7 @@ impl Watcher {
                 {
                     Ok(events) => events,
                     Err(StoreError::Compacted { .. }) => {
-                        let oldest = format!("too old resource version: {cursor}");
-                        return End::Told(Status::expired(oldest));
+                        return End::Told(too_old(cursor));
                     }
                     Err(StoreError::Future { .. }) => break,
                     Err(error) => return End::Told(store_failure(error)),
@@ -212,7 +217,8 @@ impl Watcher {
                     &stored.body,
                     std::mem::take(&mut self.columns),
                 );
-                self.send(line.await.map_err(End::Told)?).await?;
+                let line = line.await.map_err(|lost| End::Told(lost.into()))?;
+                self.send(line).await?;
             }
             if !page.more {
                 if self.announce {
@@ -238,7 +244,12 @@ impl Watcher {
             let line = seen
                 .line(store, &self.served, self.form, shown, columns)
                 .await;
-            let line = line.map_err(End::Told)?;
+            let line = line.map_err(|lost| match lost {
+                // The ring, or the log when it was read, reached farther back than what it
+                // speaks of: to the client that is the same as a log that does not.
+                Lost::Missing(_) => End::Told(too_old(seen.event.revision)),
+                lost => End::Told(lost.into()),
+            })?;
             // A single line leaves as the very bytes all watchers share.
             if let Some(first) = frame.take() {
                 joined.extend_from_slice(&first);

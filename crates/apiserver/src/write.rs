@@ -492,4 +492,15 @@ mod tests {
         assert!(status.message.contains("reading an object"));
         assert!(!status.message.contains("db.internal"));
     }
+
+    #[test]
+    fn a_full_disk_is_503_that_says_so() {
+        let status = store_failure(StoreError::Full);
+        assert_eq!(status.code, 503);
+        assert!(
+            status.message.contains("disk is full"),
+            "{}",
+            status.message
+        );
+    }
 }

@@ -1,6 +1,7 @@
 //! Muster: a Kubernetes security inspector. One binary; every role is a command.
 
 mod admission;
+mod backup;
 mod certificates;
 mod crds;
 mod database;
@@ -46,12 +47,22 @@ enum Command {
     ///   muster storage --postgres postgres://muster@db/muster --postgres-password-file FILE \
     ///     --tls-cert tls.crt --tls-key tls.key
     #[command(verbatim_doc_comment)]
-    Storage(storage::Storage),
+    Storage(Box<storage::Storage>),
     /// Print the CustomResourceDefinitions of Muster's kinds.
     ///
     ///   muster crds | kubectl apply --server-side -f -
     #[command(verbatim_doc_comment)]
     Crds(crds::Crds),
+    /// Copy a running store into a file.
+    ///
+    ///   muster backup --data ./muster --to muster.backup
+    #[command(verbatim_doc_comment)]
+    Backup(backup::Backup),
+    /// Make the store of a backup in an empty place.
+    ///
+    ///   muster restore --from muster.backup --data ./muster
+    #[command(verbatim_doc_comment)]
+    Restore(backup::Restore),
 }
 
 fn main() -> ExitCode {
@@ -70,8 +81,10 @@ fn main() -> ExitCode {
         .init();
     let result = match arguments.command {
         Command::Up(command) => up::run(command),
-        Command::Storage(command) => storage::run(command),
+        Command::Storage(command) => storage::run(*command),
         Command::Crds(command) => crds::run(command),
+        Command::Backup(command) => backup::backup(command),
+        Command::Restore(command) => backup::restore(command),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,

@@ -34,7 +34,7 @@ impl History {
 }
 
 /// Runs a role to its end.
-pub(crate) fn run(role: impl Future<Output = Result<()>>) -> Result<()> {
+pub(crate) fn run<T>(role: impl Future<Output = Result<T>>) -> Result<T> {
     // The one TLS provider of the process.
     let _ = rustls::crypto::ring::default_provider().install_default();
     tokio::runtime::Builder::new_multi_thread()

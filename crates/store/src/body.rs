@@ -2,10 +2,11 @@
 //! caller and never inside a transaction. A row that does not fit together is an error, not a panic.
 
 use crate::fault::damaged;
+use crate::prepare::blocking;
 use bytes::Bytes;
 use muster_apiserver::store::StoreError;
 use muster_kind::{Body, Digest};
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 
 /// From this size on a body is compressed.
 pub(crate) const PACK_FROM: usize = 4096;
@@ -88,6 +89,19 @@ pub(crate) fn expand(bytes: &[u8]) -> Result<Bytes, StoreError> {
         attempt: "decompressing",
         source: source.into(),
     })
+}
+
+/// Reads back several, by their digests.
+pub(crate) async fn expand_all(
+    rows: Vec<(Vec<u8>, Vec<u8>)>,
+) -> Result<HashMap<Digest, Bytes>, StoreError> {
+    let size = rows.iter().map(|(_, packed)| packed.len()).sum();
+    let expand_row = |(digest, packed): (Vec<u8>, Vec<u8>)| {
+        let digest = digest.first_chunk::<32>();
+        let digest = digest.ok_or_else(|| damaged("a blob's digest is cut short"))?;
+        Ok((Digest(*digest), expand(&packed)?))
+    };
+    blocking(size, move || rows.into_iter().map(expand_row).collect()).await
 }
 
 pub(crate) fn references(packed: &[u8]) -> Result<Vec<(usize, Digest)>, StoreError> {

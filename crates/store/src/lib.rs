@@ -11,6 +11,7 @@
 //! locked from the first moment of a write to its commit, so commits come in the order of
 //! revisions. Both engines keep the same tables and pass the same suite.
 
+mod backup;
 mod body;
 mod clock;
 mod computed;
@@ -24,6 +25,7 @@ mod prepare;
 mod selection;
 mod sqlite;
 
+pub use backup::{BackupError, Content, Place, backup, restore};
 pub use layers::{
     LARGEST_LAYER, LayerAbout, LayerKey, LayerKeyError, LayerLimits, LayerPut, Layers,
     PostgresLayers, SqliteLayers,

@@ -4,8 +4,8 @@
 
 use crate::body::{BodyRow, compress};
 use crate::clock::signed;
-use crate::computed::REPORTS;
 use crate::computed::findings::Findings;
+use crate::computed::{REPORTS, Touched};
 use crate::facts::Facts;
 use bytes::Bytes;
 use muster_apiserver::store::{Change, Expect, Key, Resource, StoreError, Write};
@@ -35,13 +35,19 @@ pub(crate) struct Prepared {
 /// What became of a write.
 #[derive(Debug)]
 pub(crate) enum Outcome {
-    /// It happened, at this revision; and the workloads' reports that it changed had this one as
-    /// their last.
-    Done(u64, Option<u64>),
+    /// It happened, at this revision, and this was done about the workloads' reports.
+    Done(u64, Touched),
     /// It was refused.
     Refused(StoreError),
     /// It refers to a blob the store does not have.
     BlobMissing,
+}
+
+impl Outcome {
+    /// Whether reports are still to be told of it.
+    pub(crate) fn is_unfinished(&self) -> bool {
+        matches!(self, Outcome::Done(_, touched) if touched.unfinished)
+    }
 }
 
 /// Whether a write happens that expects this and finds that.

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 mod aggregated;
+mod backup;
 mod clients;
 mod compression;
 mod differential;
@@ -12,4 +13,5 @@ mod layers;
 mod scan;
 mod shared_layers;
 mod start;
+mod swept;
 mod torture;

@@ -239,6 +239,17 @@ async fn a_scan_job_finds_what_is_wrong_with_a_workload() -> Result<()> {
         "{replaced:?}"
     );
 
+    let patch = r#"[{"op":"replace","path":"/summary/critical","value":0}]"#;
+    let name = ["patch", "workloadscanreport", "deployment-app"];
+    let patched = kubectl.run(&[&name[..], &["--type=json", "-p", patch]].concat(), "")?;
+    assert!(patched.status.success(), "{patched:?}");
+    assert!(
+        patched
+            .stderr
+            .contains("what was sent of summary is ignored"),
+        "{patched:?}"
+    );
+
     // A dry run shows what is computed too, so nothing differs.
     kubectl.succeed_with(&["diff", "-f", "-"], &manifests(&registry.host()))?;
 

@@ -17,3 +17,15 @@ pub(crate) const REPORTS: &str = "vulnerabilityreports.storage.sbomscanner.kubew
 pub(crate) fn is_source(resource: &str) -> bool {
     resource == IMAGES || resource == REPORTS
 }
+
+/// How many workloads' reports one transaction tells of a change.
+pub(crate) const PORTION: i64 = 500;
+
+/// What was done about the workloads' reports.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Touched {
+    /// The last revision that one of them was given.
+    pub(crate) last: Option<u64>,
+    /// Some are still to follow.
+    pub(crate) unfinished: bool,
+}

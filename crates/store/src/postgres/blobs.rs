@@ -4,13 +4,14 @@
 
 use super::connections::Connections;
 use super::fault::during;
-use crate::body::expand;
+use crate::body::{expand, expand_all};
+use crate::clock::signed;
 use crate::prepare::{Prepared, blocking};
 use bytes::Bytes;
 use muster_apiserver::store::{Change, StoreError};
 use muster_kind::Digest;
 use sqlx::PgConnection;
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 
 const BLOB: &str = "
 SELECT zstd
@@ -43,6 +44,34 @@ pub(super) async fn read(
             blocking(size, move || expand(&packed)).await.map(Some)
         }
     }
+}
+
+// The sizes are added up first, in the order asked for; what does not fit is not read.
+const BLOBS: &str = "
+SELECT b.sha256, b.zstd
+FROM (
+    SELECT k.id, v.place, SUM(k.size) OVER (ORDER BY v.place) AS total
+    FROM unnest($1::BYTEA[]) WITH ORDINALITY v (sha256, place)
+    JOIN blob k ON k.sha256 = v.sha256
+) f
+JOIN blob b ON b.id = f.id
+WHERE f.total <= $2 OR f.place = 1";
+
+pub(super) async fn blobs(
+    connections: &Connections,
+    digests: &[Digest],
+    most: u64,
+) -> Result<HashMap<Digest, Bytes>, StoreError> {
+    let asked: Vec<&[u8]> = digests.iter().map(|digest| &digest.0[..]).collect();
+    let mut lease = connections.lease().await?;
+    let rows: Vec<(Vec<u8>, Vec<u8>)> = sqlx::query_as(BLOBS)
+        .bind(asked)
+        .bind(signed(most))
+        .fetch_all(lease.connection())
+        .await
+        .map_err(during("reading blobs"))?;
+    lease.done();
+    expand_all(rows).await
 }
 
 // In the order of their digests, so that two who touch the same do not wait for each other.

@@ -1,7 +1,8 @@
 //! The workloads' reports on PostgreSQL. A write to an Image or a VulnerabilityReport becomes a
 //! transaction of several statements: the write itself, which locks the clock of its resource, so
 //! that of two reports of one image the second sees what the first found; then the counts; then
-//! the revisions and events of the reports that depend on it. Clocks are taken in that order only.
+//! the revisions and events of the reports that depend on it, or of the first of them where they
+//! are many (`pending` goes on). Clocks are taken in that order only.
 
 use super::connections::Connections;
 use super::fault::during;
@@ -9,7 +10,7 @@ use super::text::indexed;
 use super::{body, write};
 use crate::computed::findings::{Counts, Findings};
 use crate::computed::report::{Container, Known, complete, containers};
-use crate::computed::{IMAGES, REPORTS, WORKLOADS};
+use crate::computed::{IMAGES, PORTION, REPORTS, Touched, WORKLOADS};
 use crate::facts::{Facts, LINK};
 use crate::prepare::{Outcome, Prepared};
 use futures::TryStreamExt;
@@ -21,7 +22,9 @@ use std::collections::{BTreeSet, HashMap};
 
 const ATTEMPT: &str = "computing a report";
 
-const TOUCH: &str = "SELECT touch_1($1, $2)";
+const TOUCH: &str = "
+SELECT last_revision, unfinished
+FROM touch_2($1, $2, $3)";
 
 /// Makes a write to an Image or a VulnerabilityReport with all that depends on it.
 pub(super) async fn call(
@@ -48,13 +51,18 @@ pub(super) async fn call(
         }
     }
     let links: Vec<String> = links.into_iter().collect();
-    let touched: Option<i64> = sqlx::query_scalar(TOUCH)
+    let (last, unfinished): (Option<i64>, bool) = sqlx::query_as(TOUCH)
         .bind(WORKLOADS)
         .bind(&links)
+        .bind(PORTION)
         .fetch_one(&mut *transaction)
         .await?;
     transaction.commit().await?;
-    Ok(Outcome::Done(revision, touched.map(|last| last as u64)))
+    let touched = Touched {
+        last: last.map(|last| last as u64),
+        unfinished,
+    };
+    Ok(Outcome::Done(revision, touched))
 }
 
 const FINDINGS: &str = "

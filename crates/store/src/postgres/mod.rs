@@ -2,6 +2,7 @@
 //! this process keeps connections, hints, and nothing else. The files beside this one are its
 //! verbs.
 
+mod backup;
 mod blobs;
 mod body;
 mod compact;
@@ -15,10 +16,15 @@ mod list;
 mod lookup;
 mod open;
 mod options;
+mod pending;
 mod plan;
+mod restore;
 mod schema;
 mod text;
 mod write;
+
+pub(crate) use backup::backup;
+pub(crate) use restore::restore;
 
 pub use open::OpenError;
 pub use options::{Options, Tls};
@@ -34,6 +40,7 @@ use muster_apiserver::store::{
 };
 use muster_kind::{Body, Digest};
 use sqlx::PgConnection;
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{Notify, Semaphore, broadcast, watch};
@@ -57,7 +64,9 @@ pub struct PostgresStore {
     hints: Hints,
     nudged: Arc<Notify>,
     written: broadcast::Sender<(Resource, u64)>,
-    follower: JoinHandle<()>,
+    /// Some reports still have to be told of a change.
+    left: Arc<Notify>,
+    tasks: [JoinHandle<()>; 2],
 }
 
 impl PostgresStore {
@@ -66,13 +75,22 @@ impl PostgresStore {
         let connections = Arc::new(connections);
         let nudged = Arc::new(Notify::new());
         let follower = follow::follow(connections.clone(), hints.clone(), nudged.clone());
+        let written = broadcast::Sender::new(WRITTEN);
+        let left = Arc::new(Notify::new());
+        let pending = pending::Pending {
+            connections: connections.clone(),
+            hints: hints.clone(),
+            written: written.clone(),
+            left: left.clone(),
+        };
         PostgresStore {
             connections,
             writers: Semaphore::new(writers),
             hints,
             nudged,
-            written: broadcast::Sender::new(WRITTEN),
-            follower: tokio::spawn(follower),
+            written,
+            left,
+            tasks: [tokio::spawn(follower), tokio::spawn(pending.run())],
         }
     }
 
@@ -92,7 +110,7 @@ impl PostgresStore {
 
     /// Finishes what is running, refuses what comes later, and ends the connections.
     pub async fn close(&self) {
-        self.follower.abort();
+        self.tasks.iter().for_each(JoinHandle::abort);
         self.connections.close().await;
     }
 
@@ -116,7 +134,7 @@ impl PostgresStore {
 
 impl Drop for PostgresStore {
     fn drop(&mut self) {
-        self.follower.abort();
+        self.tasks.iter().for_each(JoinHandle::abort);
     }
 }
 
@@ -183,6 +201,15 @@ impl Store for PostgresStore {
     async fn blob(&self, digest: &Digest) -> Result<Option<Bytes>, StoreError> {
         let work = blobs::blob(&self.connections, digest);
         self.bounded("reading a blob", work).await
+    }
+
+    async fn blobs(
+        &self,
+        digests: &[Digest],
+        most: u64,
+    ) -> Result<HashMap<Digest, Bytes>, StoreError> {
+        let work = blobs::blobs(&self.connections, digests, most);
+        self.bounded("reading blobs", work).await
     }
 
     async fn owned(&self, uid: &str, limit: usize) -> Result<Vec<(Resource, Key)>, StoreError> {

@@ -22,8 +22,13 @@ const MIGRATIONS: &[Migration] = &[
         script: include_str!("migrations/0002.sql"),
         minimum: 2,
     },
+    // A build that does not know of portions makes its changes whole.
     Migration {
-        script: include_str!("migrations/0010.sql"),
+        script: include_str!("migrations/0003.sql"),
+        minimum: 2,
+    },
+    Migration {
+        script: include_str!("migrations/0004.sql"),
         minimum: 2,
     },
 ];
@@ -59,7 +64,8 @@ const READ: &str = "
 SELECT version, minimum
 FROM schema_version";
 
-async fn read(connection: &mut PgConnection) -> Result<Version, sqlx::Error> {
+/// What a database says of itself.
+pub(super) async fn read(connection: &mut PgConnection) -> Result<Version, sqlx::Error> {
     let (mut found, mut minimum) = (0, 0);
     if sqlx::query_scalar(HAS_SCHEMA)
         .fetch_one(&mut *connection)

@@ -7,7 +7,7 @@ use super::fault::{during, is_collision};
 use super::text::{indexed, possible};
 use super::{PostgresStore, blobs, computed};
 use crate::clock::signed;
-use crate::computed::{WORKLOADS, is_source};
+use crate::computed::{Touched, WORKLOADS, is_source};
 use crate::facts::{Facts, added, added_fields};
 use crate::fault::damaged;
 use crate::prepare::{Outcome, Prepared, findings_elsewhere, missing_blob, prepare, refusal};
@@ -43,7 +43,10 @@ pub(super) async fn write(store: &PostgresStore, write: Write) -> Result<u64, St
     lease.done();
     match outcome {
         Outcome::Done(revision, touched) => {
-            let touched = touched.map(|last| (Resource::from(WORKLOADS), last));
+            if touched.unfinished {
+                store.left.notify_one();
+            }
+            let touched = touched.last.map(|last| (Resource::from(WORKLOADS), last));
             for (resource, revision) in [Some((resource, revision)), touched].into_iter().flatten()
             {
                 store.hints.raise(&resource, revision);
@@ -170,7 +173,7 @@ pub(super) async fn call(
     let (outcome, revision): (String, Option<i64>) = query.fetch_one(connection).await?;
     let strange = || sqlx::Error::Protocol(format!("a write had the outcome {outcome}"));
     match (outcome.as_str(), revision) {
-        ("done", Some(revision)) => Ok(Outcome::Done(revision as u64, None)),
+        ("done", Some(revision)) => Ok(Outcome::Done(revision as u64, Touched::default())),
         ("blob missing", _) => Ok(Outcome::BlobMissing),
         ("refused", found) => refusal(write.expect, found)
             .map(Outcome::Refused)

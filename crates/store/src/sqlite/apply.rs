@@ -3,7 +3,7 @@
 
 use super::script::Script;
 use super::{BEGINNING, computed};
-use crate::computed::is_source;
+use crate::computed::{Touched, is_source};
 use crate::facts::Facts;
 use crate::prepare::{Outcome, Prepared, refusal};
 use sqlx::SqliteConnection;
@@ -76,7 +76,7 @@ pub(super) async fn apply(
     script.run(&mut *connection).await?;
     let touched = match is_source(&write.resource) {
         true => computed::settle(connection, write, &old, current.resource, identifiers).await?,
-        false => None,
+        false => Touched::default(),
     };
     Ok(Outcome::Done(revision as u64, touched))
 }

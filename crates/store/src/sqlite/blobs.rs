@@ -3,15 +3,16 @@
 //! swept in between, the writer says so and the write is prepared once more with the bytes.
 
 use super::SqliteStore;
-use super::body::expand;
+use super::body::{expand, expand_all};
 use super::fault::during;
 use super::writer::Job;
+use crate::clock::signed;
 use crate::prepare::{Outcome, Prepared, blocking, findings_elsewhere, missing_blob, prepare};
 use bytes::Bytes;
 use muster_apiserver::store::{Change, StoreError, Write};
 use muster_kind::Digest;
 use sqlx::sqlite::SqlitePool;
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 use tokio::sync::oneshot;
 
 const BLOB: &str = "
@@ -36,6 +37,33 @@ pub(super) async fn blob(
             blocking(size, move || expand(&packed)).await.map(Some)
         }
     }
+}
+
+// The sizes are added up first, in the order asked for; what does not fit is not read.
+const BLOBS: &str = "
+SELECT f.sha256, y.zstd
+FROM (
+    SELECT b.id, b.sha256, j.key AS place, SUM(b.size) OVER (ORDER BY j.key) AS total
+    FROM json_each($1) j
+    CROSS JOIN blob b ON b.sha256 = unhex(substr(j.value, 8))
+) f
+CROSS JOIN blob_bytes y ON y.id = f.id
+WHERE f.total <= $2 OR f.place = 0";
+
+pub(super) async fn blobs(
+    readers: &SqlitePool,
+    digests: &[Digest],
+    most: u64,
+) -> Result<HashMap<Digest, Bytes>, StoreError> {
+    let asked = digests.iter().map(ToString::to_string);
+    let asked = serde_json::Value::from_iter(asked).to_string();
+    let rows: Vec<(Vec<u8>, Vec<u8>)> = sqlx::query_as(BLOBS)
+        .bind(asked)
+        .bind(signed(most))
+        .fetch_all(readers)
+        .await
+        .map_err(during("reading blobs"))?;
+    expand_all(rows).await
 }
 
 /// Prepares a write, queues it and waits until it is durable.

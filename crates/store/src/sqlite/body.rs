@@ -1,7 +1,7 @@
 //! Bodies out of SQLite's rows.
 
 use super::fault::during;
-pub(super) use crate::body::{BodyRow, expand};
+pub(super) use crate::body::{BodyRow, expand, expand_all};
 use muster_apiserver::store::StoreError;
 use muster_kind::Body;
 use sqlx::Row;

@@ -1,19 +1,18 @@
 //! The workloads' reports on SQLite. The transaction that changes an Image or a VulnerabilityReport
-//! also counts its findings anew and gives every report that depends on it a new revision and an
-//! event, so whoever watches hears of it exactly once, and never before it can be read.
+//! also counts its findings anew and tells the reports that depend on it (`touch`), so whoever
+//! watches hears of it exactly once, and never before it can be read.
 
 use super::apply::Identifiers;
 use super::body::BodyRow;
 use super::fault::during;
-use super::now;
-use crate::clock::event_number;
+use super::touch;
 use crate::computed::findings::{Counts, Findings};
 use crate::computed::report::{Container, Known, complete, containers};
-use crate::computed::{IMAGES, REPORTS, WORKLOADS};
+use crate::computed::{IMAGES, REPORTS, Touched, WORKLOADS};
 use crate::facts::{Facts, LINK};
 use crate::prepare::Prepared;
 use futures::TryStreamExt;
-use muster_apiserver::store::{Detail, EventType, Key, Resource, StoreError};
+use muster_apiserver::store::{Detail, Key, Resource, StoreError};
 use muster_kind::Body;
 use sqlx::sqlite::{SqlitePool, SqliteRow};
 use sqlx::{Row, SqliteConnection};
@@ -31,14 +30,14 @@ DELETE FROM finding
 WHERE namespace = $1 AND name = $2";
 
 /// After a write to an Image or a VulnerabilityReport: brings what depends on it up to date, in
-/// the same transaction. Returns the last revision given to a workload's report, if any was.
+/// the same transaction.
 pub(super) async fn settle(
     connection: &mut SqliteConnection,
     write: &Prepared,
     old: &Facts,
     resource: i64,
     identifiers: &mut Identifiers,
-) -> Result<Option<u64>, sqlx::Error> {
+) -> Result<Touched, sqlx::Error> {
     let Key { namespace, name } = &write.key;
     let mut links: BTreeSet<&str> = old.links.iter().map(String::as_str).collect();
     if let Some((_, facts)) = &write.next {
@@ -57,7 +56,7 @@ pub(super) async fn settle(
             count(connection, resource, link).await?;
         }
     }
-    touch(connection, &links, identifiers).await
+    touch::begin(connection, &links, identifiers).await
 }
 
 const ANSWERING: &str = "
@@ -99,80 +98,6 @@ async fn count(
         query = query.bind(count);
     }
     query.execute(connection).await.map(drop)
-}
-
-const AFFECTED: &str = "
-SELECT c.id, c.rv, o.namespace, o.name, o.body
-FROM clock c
-CROSS JOIN json_each($2) j
-CROSS JOIN field f ON f.resource = c.id AND f.key = $3 AND f.value = j.value
-CROSS JOIN object o ON o.resource = c.id AND o.namespace = f.namespace AND o.name = f.name
-WHERE c.resource = $1
-GROUP BY o.namespace, o.name
-ORDER BY o.namespace, o.name";
-
-const COPY: &str = "
-INSERT INTO body (id, rv, revision_at, form, facts, blobs, text)
-SELECT $1, $2, revision_at, form, facts, blobs, text
-FROM body
-WHERE id = $3";
-
-const EVENT: &str = "
-INSERT INTO event (resource, rv, type, namespace, name, body, before, time)
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8)";
-
-const OBJECT: &str = "
-UPDATE object
-SET rv = $1, body = $2
-WHERE resource = $3 AND namespace = $4 AND name = $5";
-
-const TICK: &str = "
-UPDATE clock
-SET rv = $1
-WHERE id = $2";
-
-/// Gives every workload's report with one of these links a new revision and an event.
-async fn touch(
-    connection: &mut SqliteConnection,
-    links: &BTreeSet<&str>,
-    identifiers: &mut Identifiers,
-) -> Result<Option<u64>, sqlx::Error> {
-    let affected: Vec<(i64, i64, String, String, i64)> = sqlx::query_as(AFFECTED)
-        .bind(WORKLOADS)
-        .bind(json_array(links.iter().copied()))
-        .bind(LINK)
-        .fetch_all(&mut *connection)
-        .await?;
-    let Some((clock, mut revision, ..)) = affected.first().cloned() else {
-        return Ok(None);
-    };
-    for (resource, _, namespace, name, before) in affected {
-        revision += 1;
-        identifiers.body += 1;
-        let body = identifiers.body;
-        let copy = sqlx::query(COPY).bind(body).bind(revision).bind(before);
-        copy.execute(&mut *connection).await?;
-        let event = sqlx::query(EVENT)
-            .bind(resource)
-            .bind(revision)
-            .bind(event_number(EventType::Modified))
-            .bind(&namespace)
-            .bind(&name)
-            .bind(body)
-            .bind(before)
-            .bind(now());
-        event.execute(&mut *connection).await?;
-        let object = sqlx::query(OBJECT)
-            .bind(revision)
-            .bind(body)
-            .bind(resource)
-            .bind(&namespace)
-            .bind(&name);
-        object.execute(&mut *connection).await?;
-    }
-    let tick = sqlx::query(TICK).bind(revision).bind(clock);
-    tick.execute(connection).await?;
-    Ok(Some(revision as u64))
 }
 
 fn json_array<'a>(links: impl Iterator<Item = &'a str>) -> String {

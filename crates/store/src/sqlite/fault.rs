@@ -13,6 +13,13 @@ pub(super) fn primary_code(error: &sqlx::Error) -> Option<i64> {
     code.parse::<i64>().ok().map(|code| code & 0xff)
 }
 
+/// Whether a file is no database or a damaged one.
+pub(crate) fn is_damaged(error: &sqlx::Error) -> bool {
+    /// SQLITE_CORRUPT and SQLITE_NOTADB.
+    const DAMAGED: [i64; 2] = [11, 26];
+    primary_code(error).is_some_and(|code| DAMAGED.contains(&code))
+}
+
 /// Says what was being done when the engine failed.
 pub(crate) fn during(attempt: &'static str) -> impl Fn(sqlx::Error) -> StoreError {
     move |error| match &error {

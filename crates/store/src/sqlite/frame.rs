@@ -115,7 +115,9 @@ mod tests {
     #[tokio::test]
     async fn what_the_engine_joins_comes_apart_again() {
         let mut connection = SqliteConnection::connect(":memory:").await.unwrap();
-        schema::migrate(&mut connection, 0).await.unwrap();
+        schema::migrate(&mut connection, 0, schema::KNOWN)
+            .await
+            .unwrap();
         let reference = [0_u8, 0, 0, 0, 0, 0, 0, 3].into_iter().chain([0xAB; 32]);
         let reference: Vec<u8> = reference.collect();
         for (id, form, blobs, text) in [

@@ -30,6 +30,16 @@ pub(super) async fn renew(connection: &mut SqliteConnection) -> Result<u64, sqlx
     Ok(number as u64)
 }
 
+const READ: &str = "
+SELECT COALESCE(MAX(value), 1)
+FROM meta
+WHERE key = 'incarnation'";
+
+/// Which life a database lives; the first is 1.
+pub(crate) async fn incarnation(connection: &mut SqliteConnection) -> Result<i64, sqlx::Error> {
+    sqlx::query_scalar(READ).fetch_one(connection).await
+}
+
 impl SqliteStore {
     /// Begins a new life, for a store that was restored from a copy: every clock jumps, and all
     /// who watch begin anew. Gives the number of the new life; the first is 1.

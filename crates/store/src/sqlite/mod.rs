@@ -2,6 +2,7 @@
 //! beside this one are its verbs.
 
 mod apply;
+mod backup;
 mod blobs;
 mod body;
 mod compact;
@@ -14,9 +15,18 @@ mod list;
 mod lookup;
 pub(crate) mod open;
 mod plan;
+mod restore;
 mod schema;
 mod script;
+mod touch;
 mod writer;
+
+pub(crate) use backup::{backup, blank};
+pub(crate) use fault::is_damaged;
+pub(crate) use incarnation::incarnation;
+pub(crate) use open::look;
+pub(crate) use restore::restore;
+pub(crate) use schema::{KNOWN, tables, tables_of, version};
 
 use crate::clock::{BEGINNING, Clock, event_number, event_type, signed};
 use crate::hints::Hints;
@@ -29,6 +39,7 @@ use muster_apiserver::store::{
 use muster_kind::{Body, Digest};
 use sqlx::sqlite::SqlitePool;
 use sqlx::{SqliteConnection, SqliteExecutor};
+use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
 use tokio::sync::{mpsc, watch};
@@ -135,6 +146,14 @@ impl Store for SqliteStore {
 
     async fn blob(&self, digest: &Digest) -> Result<Option<Bytes>, StoreError> {
         blobs::blob(&self.readers, digest).await
+    }
+
+    async fn blobs(
+        &self,
+        digests: &[Digest],
+        most: u64,
+    ) -> Result<HashMap<Digest, Bytes>, StoreError> {
+        blobs::blobs(&self.readers, digests, most).await
     }
 
     async fn owned(&self, uid: &str, limit: usize) -> Result<Vec<(Resource, Key)>, StoreError> {

@@ -1,6 +1,7 @@
 //! Opening a data directory: one process at a time, only a schema this build knows, and the
 //! durability the store promises. Every refusal says what was attempted and what to do.
 
+use super::fault::is_damaged;
 use super::{SqliteStore, schema, writer};
 use sqlx::sqlite::{
     SqliteAutoVacuum, SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous,
@@ -12,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// The database's name in the data directory.
-const DATABASE: &str = "state.db";
+pub(super) const DATABASE: &str = "state.db";
 /// The name of the file whose lock says that a process owns the directory.
 const LOCK: &str = "lock";
 const PAGE_BYTES: u64 = 4096;
@@ -122,7 +123,7 @@ impl SqliteStore {
                 known: schema::KNOWN,
             });
         }
-        schema::migrate(&mut connection, found)
+        schema::migrate(&mut connection, found, schema::KNOWN)
             .await
             .map_err(failed("preparing"))?;
         let hints = super::Hints::read(&mut connection)
@@ -149,7 +150,7 @@ impl SqliteStore {
     }
 }
 
-fn lock(directory: &Path) -> Result<File, OpenError> {
+pub(super) fn lock(directory: &Path) -> Result<File, OpenError> {
     let failed = |attempt, path: &Path| {
         let path = path.to_owned();
         move |source| OpenError::Io {
@@ -233,16 +234,33 @@ pub(crate) fn reading(path: &Path) -> SqliteConnectOptions {
         .pragma("cache_size", "-2048")
 }
 
+/// Opens a database only to read it, and runs nothing that stands in it.
+pub(crate) async fn look(path: &Path) -> Result<SqliteConnection, sqlx::Error> {
+    // Rows of any size pass here, and none shall wait in memory.
+    reading(path)
+        .row_buffer_size(2)
+        .pragma("trusted_schema", "OFF")
+        .connect()
+        .await
+}
+
+/// How a database is written that nobody else sees yet.
+pub(super) fn building(path: &Path) -> SqliteConnectOptions {
+    shared(path)
+        .auto_vacuum(SqliteAutoVacuum::Incremental)
+        .journal_mode(SqliteJournalMode::Off)
+        .synchronous(SqliteSynchronous::Off)
+        .pragma("cache_size", "-16384")
+}
+
 pub(crate) fn engine(
     attempt: &'static str,
     path: &Path,
 ) -> impl FnOnce(sqlx::Error) -> OpenError + use<> {
-    /// SQLITE_CORRUPT and SQLITE_NOTADB.
-    const DAMAGED: [i64; 2] = [11, 26];
     let path = path.to_owned();
-    move |source| match super::fault::primary_code(&source) {
-        Some(code) if DAMAGED.contains(&code) => OpenError::Damaged { path, source },
-        _ => OpenError::Engine {
+    move |source| match is_damaged(&source) {
+        true => OpenError::Damaged { path, source },
+        false => OpenError::Engine {
             attempt,
             path,
             source,

@@ -206,7 +206,9 @@ mod tests {
 
     async fn steps(namespace: Option<&str>, labels: &str, fields: &str, after: bool) -> String {
         let mut connection = SqliteConnection::connect(":memory:").await.unwrap();
-        schema::migrate(&mut connection, 0).await.unwrap();
+        schema::migrate(&mut connection, 0, schema::KNOWN)
+            .await
+            .unwrap();
         let query = ListQuery {
             resource: "r".into(),
             namespace: namespace.map(str::to_owned),

@@ -7,10 +7,11 @@ use sqlx::{Connection, SqliteConnection};
 const MIGRATIONS: &[&str] = &[
     include_str!("migrations/0001.sql"),
     include_str!("migrations/0002.sql"),
+    include_str!("migrations/0003.sql"),
 ];
 
 /// The version this build reads and writes.
-pub(super) const KNOWN: i64 = MIGRATIONS.len() as i64;
+pub(crate) const KNOWN: i64 = MIGRATIONS.len() as i64;
 
 const META: &str = "
 CREATE TABLE IF NOT EXISTS meta (
@@ -34,7 +35,7 @@ VALUES ('schema', $1)
 ON CONFLICT (key) DO UPDATE SET value = excluded.value";
 
 /// The version a database has; 0 for an empty one.
-pub(super) async fn version(connection: &mut SqliteConnection) -> Result<i64, sqlx::Error> {
+pub(crate) async fn version(connection: &mut SqliteConnection) -> Result<i64, sqlx::Error> {
     let tables: i64 = sqlx::query_scalar(HAS_META)
         .fetch_one(&mut *connection)
         .await?;
@@ -44,13 +45,15 @@ pub(super) async fn version(connection: &mut SqliteConnection) -> Result<i64, sq
     sqlx::query_scalar(READ).fetch_one(connection).await
 }
 
-/// Brings a database from `found` to [`KNOWN`].
+/// Brings a database from one version to a later one.
 pub(super) async fn migrate(
     connection: &mut SqliteConnection,
     found: i64,
+    wanted: i64,
 ) -> Result<(), sqlx::Error> {
-    let seen = usize::try_from(found).unwrap_or(0);
-    for (at, script) in MIGRATIONS.iter().enumerate().skip(seen) {
+    let place = |version| usize::try_from(version).unwrap_or(0);
+    let scripts = MIGRATIONS.iter().enumerate().take(place(wanted));
+    for (at, script) in scripts.skip(place(found)) {
         let mut transaction = connection.begin_with("BEGIN IMMEDIATE").await?;
         sqlx::raw_sql(META).execute(&mut *transaction).await?;
         sqlx::raw_sql(*script).execute(&mut *transaction).await?;
@@ -61,4 +64,26 @@ pub(super) async fn migrate(
         transaction.commit().await?;
     }
     Ok(())
+}
+
+const TABLES: &str = "
+SELECT name, sql
+FROM sqlite_schema
+WHERE sql IS NOT NULL
+ORDER BY name";
+
+/// The statements that made a database's tables, and whatever else is in it.
+pub(crate) async fn tables_of(
+    connection: &mut SqliteConnection,
+) -> Result<Vec<(String, String)>, sqlx::Error> {
+    sqlx::query_as(TABLES).fetch_all(connection).await
+}
+
+/// The same of a database of this version.
+pub(crate) async fn tables(version: i64) -> Result<Vec<(String, String)>, sqlx::Error> {
+    let mut connection = SqliteConnection::connect("sqlite::memory:").await?;
+    migrate(&mut connection, 0, version).await?;
+    let tables = tables_of(&mut connection).await?;
+    connection.close().await?;
+    Ok(tables)
 }

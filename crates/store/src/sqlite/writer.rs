@@ -6,7 +6,7 @@
 use super::apply::{Identifiers, apply};
 use super::compact::{self, Step};
 use super::fault::{damaged, during};
-use super::{Hints, incarnation, open};
+use super::{Hints, incarnation, open, touch};
 use crate::computed::WORKLOADS;
 use crate::prepare::{Outcome, Prepared};
 use muster_apiserver::store::{Resource, StoreError};
@@ -42,6 +42,10 @@ pub(super) struct Writer {
     options: SqliteConnectOptions,
     identifiers: Identifiers,
     hints: Hints,
+    /// Whether a change may not have reached all reports yet.
+    unfinished: bool,
+    /// Whether telling them failed, and nothing has gone well since.
+    resting: bool,
     /// Held until the last write is done, also when the store is dropped and not closed.
     lock: File,
 }
@@ -73,6 +77,9 @@ impl Writer {
             options,
             identifiers,
             hints,
+            // What a process before us left.
+            unfinished: true,
+            resting: false,
             lock,
         })
     }
@@ -80,7 +87,16 @@ impl Writer {
     /// Works until it is told to close or nobody can ask any more.
     pub(super) async fn run(mut self, mut jobs: mpsc::Receiver<Job>) -> Self {
         let mut taken = Vec::with_capacity(GROUP);
-        while jobs.recv_many(&mut taken, GROUP).await > 0 {
+        loop {
+            // Whoever waits has its turn between two portions.
+            let more = tokio::select! {
+                biased;
+                count = jobs.recv_many(&mut taken, GROUP) => count > 0,
+                () = std::future::ready(()), if self.unfinished && !self.resting => true,
+            };
+            if !more {
+                break;
+            }
             let mut group: Vec<Pending> = Vec::with_capacity(taken.len());
             for job in taken.drain(..) {
                 match job {
@@ -100,6 +116,9 @@ impl Writer {
                 }
             }
             self.commit(group).await;
+            if self.unfinished && !self.resting {
+                self.resume().await;
+            }
         }
         self
     }
@@ -149,6 +168,8 @@ impl Writer {
         };
         match made {
             Ok(outcomes) => {
+                self.resting = false;
+                self.unfinished |= outcomes.iter().any(Outcome::is_unfinished);
                 self.tell(writes, &outcomes);
                 Ok(outcomes)
             }
@@ -176,10 +197,36 @@ impl Writer {
             Ok(rows) => self.execute(COMMIT).await.map(|()| rows),
             Err(error) => Err(error),
         };
-        if made.is_err() {
-            self.recover().await;
+        match made {
+            Ok(_) => self.resting = false,
+            Err(_) => self.recover().await,
         }
         made
+    }
+
+    /// Tells some more reports of a change. If that fails, it is tried again after the next
+    /// write or compaction that does not.
+    async fn resume(&mut self) {
+        let made = match self.begin().await {
+            Ok(()) => match touch::resume(&mut self.connection, &mut self.identifiers).await {
+                Ok(touched) => self.execute(COMMIT).await.map(|()| touched),
+                Err(error) => Err(error),
+            },
+            Err(error) => Err(error),
+        };
+        match made {
+            Ok(touched) => {
+                self.unfinished = touched.unfinished;
+                if let Some(revision) = touched.last {
+                    self.hints.raise(&Resource::from(WORKLOADS), revision);
+                }
+            }
+            Err(error) => {
+                tracing::warn!(%error, "reports wait to be told of a change");
+                self.resting = true;
+                self.recover().await;
+            }
+        }
     }
 
     async fn renew(&mut self) -> Result<u64, sqlx::Error> {
@@ -201,7 +248,7 @@ impl Writer {
         for (write, outcome) in writes.iter().zip(outcomes) {
             if let Outcome::Done(revision, touched) = outcome {
                 newest.insert(&write.resource, *revision);
-                newest.extend(touched.map(|revision| (&workloads, revision)));
+                newest.extend(touched.last.map(|revision| (&workloads, revision)));
             }
         }
         for (resource, revision) in newest {

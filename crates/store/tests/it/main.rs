@@ -2,7 +2,9 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on says so")]
 
+mod backup;
 mod crash;
+mod full;
 mod layers;
 mod nudges;
 mod plans;

@@ -164,6 +164,11 @@ async fn everything(store: &Shared, round: u64) {
             .unwrap()
             .is_some()
     );
+    let blobs: Vec<_> = (0..200)
+        .map(|number| muster_kind::Digest::of(format!("blob {number}").as_bytes()))
+        .collect();
+    let found = store.blobs(&blobs, 1 << 20).await.unwrap();
+    assert_eq!(found.len(), blobs.len());
     computed::everything(store, round).await;
     store.compact(0, 100).await.unwrap();
     assert!(*hint.borrow() >= now);
@@ -200,7 +205,7 @@ fn fault(plan: &str) -> Option<String> {
             .map(|line| line.trim())
             .collect();
         let says = |what: &str| about.iter().any(|line| line.starts_with(what));
-        let small = ["clock", "incarnation", "schema_version", "pg_"];
+        let small = ["clock", "incarnation", "pending", "schema_version", "pg_"];
         let small = small
             .iter()
             .any(|table| node.contains(&format!(" on {table}")));

@@ -296,3 +296,46 @@ async fn a_server_that_took_over_is_noticed_by_running_replicas() {
         store.close().await;
     }
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_a_dead_replica_left_untold_is_told_once_by_others() {
+    let (database, first) = fresh().await;
+    let shared: Shared = first.clone();
+    let before = computed::crowd(&shared).await;
+    // No portion behind the first one can be committed: so dies whoever makes them.
+    let block = "CREATE FUNCTION die() RETURNS TRIGGER LANGUAGE plpgsql AS
+        'BEGIN RAISE EXCEPTION ''killed''; END';
+        CREATE TRIGGER die BEFORE UPDATE OR DELETE ON pending
+        FOR EACH ROW EXECUTE FUNCTION die()";
+    server().sql(&database, block).unwrap();
+    computed::stir(&shared).await;
+    let told = || {
+        let count = format!(
+            "SELECT COUNT(*) FROM event e JOIN clock c ON c.id = e.resource
+             WHERE c.resource LIKE 'workloadscanreports.%' AND e.rv > {before}"
+        );
+        server().sql(&database, &count).unwrap()
+    };
+    assert_eq!(told(), "500");
+    // One that changes meanwhile is told by that.
+    computed::change_last(&shared).await;
+    first.close().await;
+    drop((shared, first));
+    assert_eq!(told(), "501");
+    server()
+        .sql(&database, "DROP TRIGGER die ON pending")
+        .unwrap();
+    // Each begins at once with what it finds.
+    let others = futures::future::join_all((0..2).map(|_| open(server(), &database))).await;
+    computed::assert_told_once(&(others[0].clone() as Shared), before).await;
+    wait_for("the end of the work", async || {
+        let left = server().sql(&database, "SELECT COUNT(*) FROM pending");
+        left.unwrap() == "0"
+    })
+    .await;
+    assert_eq!(told(), "1100");
+    for store in others {
+        store.close().await;
+    }
+    assert_sound(server(), &database);
+}

@@ -297,8 +297,8 @@ async fn a_database_of_a_newer_version_is_refused_and_left_alone() {
         matches!(
             refused,
             OpenError::Newer {
-                found: 3,
-                known: 2,
+                found: 4,
+                known: 3,
                 ..
             }
         ),
@@ -399,6 +399,43 @@ async fn a_full_disk_refuses_what_does_not_fit_and_the_store_goes_on() {
         assert!(matches!(refused, Err(StoreError::Full)), "{refused:?}");
     }
     assert_eq!(shared.revision(&things()).await.unwrap(), 31);
+    store.close().await.unwrap();
+    assert_sound(directory.path()).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_a_dead_process_left_untold_is_told_once_by_the_next() {
+    let (directory, store) = fresh().await;
+    let shared: Shared = store.clone();
+    let before = suite::computed::crowd(&shared).await;
+    // No portion behind the first one can be committed: so dies whoever makes them.
+    let mut connection = connect(directory.path()).await;
+    for event in ["UPDATE", "DELETE"] {
+        let block = format!(
+            "CREATE TRIGGER die_{event} BEFORE {event} ON pending
+             BEGIN SELECT RAISE(ABORT, 'killed'); END"
+        );
+        let block = sqlx::query(sqlx::AssertSqlSafe(block));
+        block.execute(&mut connection).await.unwrap();
+    }
+    suite::computed::stir(&shared).await;
+    // One that changes meanwhile is told by that, and its write is not held up.
+    suite::computed::change_last(&shared).await;
+    let workloads = "workloadscanreports.storage.sbomscanner.kubewarden.io";
+    let told = shared.revision(&workloads.into()).await.unwrap();
+    assert_eq!(told, before + 501);
+    store.close().await.unwrap();
+    for event in ["UPDATE", "DELETE"] {
+        let free = sqlx::query(sqlx::AssertSqlSafe(format!("DROP TRIGGER die_{event}")));
+        free.execute(&mut connection).await.unwrap();
+    }
+    drop(connection);
+    let store = open(directory.path()).await;
+    suite::computed::assert_told_once(&(store.clone() as Shared), before).await;
+    crate::postgres::wait_for("the end of the work", async || {
+        rows(directory.path(), "SELECT COUNT(*) FROM pending").await == 0
+    })
+    .await;
     store.close().await.unwrap();
     assert_sound(directory.path()).await;
 }

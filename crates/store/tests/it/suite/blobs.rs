@@ -72,3 +72,29 @@ pub(crate) async fn a_blob_lives_while_object_or_log_refer_to_it(store: Shared) 
     x.create(&store).await;
     assert_eq!(store.blob(&digest).await.unwrap(), Some(shared));
 }
+
+pub(crate) async fn many_blobs_are_read_at_once_as_far_as_they_fit(store: Shared) {
+    let blobs: Vec<Bytes> = (0..5).map(|n| vec![b'a' + n; 1000].into()).collect();
+    let digests: Vec<Digest> = blobs.iter().map(|bytes| Digest::of(bytes)).collect();
+    for (number, bytes) in blobs.iter().enumerate() {
+        let thing = Thing::new("a", &format!("x{number}")).blob(bytes);
+        thing.create(&store).await;
+    }
+    let unknown = Digest::of(b"unknown");
+    let order = [digests[3], unknown, digests[0], digests[4], digests[1]];
+    for (most, expected) in [
+        (10_000, vec![3, 0, 4, 1]),
+        (3500, vec![3, 0, 4]),
+        (3000, vec![3, 0, 4]),
+        (2999, vec![3, 0]),
+        (1, vec![3]),
+    ] {
+        let found = store.blobs(&order, most).await.unwrap();
+        assert_eq!(found.len(), expected.len(), "{most}");
+        for number in expected {
+            assert_eq!(found[&digests[number]], blobs[number], "{most}");
+        }
+    }
+    assert!(store.blobs(&[], 10).await.unwrap().is_empty());
+    assert!(store.blobs(&[unknown], 10).await.unwrap().is_empty());
+}

@@ -270,3 +270,75 @@ pub(crate) async fn findings_of_another_shape_count_nothing(store: Shared) {
     none.create(&store).await;
     assert_eq!(read(&store, "a").await["summary"]["unknown"], 0);
 }
+
+/// How many reports one change of one image concerns; more than two portions.
+const MANY: usize = 1100;
+
+/// Makes many reports that share an image, and says where their log then ends.
+pub(crate) async fn crowd(store: &Shared) -> u64 {
+    for piece in (0..MANY).collect::<Vec<_>>().chunks(100) {
+        let made = piece.iter().map(|number| {
+            let report = workload(&format!("w{number:04}"), &["1", "2"]);
+            let store = store.clone();
+            async move { report.create(&store).await }
+        });
+        futures::future::join_all(made).await;
+    }
+    store.revision(&resource(WORKLOADS)).await.unwrap()
+}
+
+/// Changes the image that a crowd shares.
+pub(crate) async fn stir(store: &Shared) {
+    image("1", "amd").create(store).await;
+}
+
+/// Waits until every report of a crowd was told once of a change, in order.
+pub(crate) async fn assert_told_once(store: &Shared, mut after: u64) {
+    let deadline = std::time::Instant::now() + std::time::Duration::from_secs(60);
+    let mut told = Vec::new();
+    while told.len() < MANY {
+        assert!(
+            std::time::Instant::now() < deadline,
+            "{} were told",
+            told.len()
+        );
+        for event in store
+            .events(&resource(WORKLOADS), after, 100)
+            .await
+            .unwrap()
+        {
+            assert_eq!(
+                (event.revision, event.event),
+                (after + 1, EventType::Modified)
+            );
+            after = event.revision;
+            told.push(event.key.name);
+        }
+        tokio::task::yield_now().await;
+    }
+    told.sort();
+    told.dedup();
+    assert_eq!(told.len(), MANY);
+    assert_eq!(store.revision(&resource(WORKLOADS)).await.unwrap(), after);
+}
+
+/// Changes the last report of a crowd by itself.
+pub(crate) async fn change_last(store: &Shared) {
+    let report = workload(&format!("w{:04}", MANY - 1), &["1", "2"]);
+    let stored = store.get(&resource(WORKLOADS), &report.key).await;
+    let revision = stored.unwrap().unwrap().revision;
+    report.label("a", "b").update(store, revision).await;
+}
+
+pub(crate) async fn a_change_reaches_any_number_of_reports_once(store: Shared) {
+    let before = crowd(&store).await;
+    stir(&store).await;
+    // The first are told in the very transaction.
+    let now = store.revision(&resource(WORKLOADS)).await.unwrap();
+    assert!(now >= before + 500, "{before} {now}");
+    assert_told_once(&store, before).await;
+    let last = store.revision(&resource(WORKLOADS)).await.unwrap();
+    findings("1", "amd", &["CVE-1"]).create(&store).await;
+    assert_told_once(&store, last).await;
+    assert_eq!(read(&store, "w0999").await["summary"]["high"], 1);
+}

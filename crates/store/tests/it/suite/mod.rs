@@ -66,12 +66,14 @@ macro_rules! every_case {
                 a_blob_is_found_by_its_digest_and_shared
                 an_update_may_refer_to_a_stored_blob_without_its_bytes
                 a_write_that_refers_to_unknown_bytes_is_refused
+                many_blobs_are_read_at_once_as_far_as_they_fit
                 a_blob_lives_while_object_or_log_refer_to_it;
             computed:
                 a_report_follows_its_images_and_their_findings
                 a_change_of_an_image_is_one_of_every_report_it_is_in
                 findings_written_at_once_are_all_counted
-                findings_of_another_shape_count_nothing;
+                findings_of_another_shape_count_nothing
+                a_change_reaches_any_number_of_reports_once;
             forgetting:
                 a_compacted_revision_is_refused_and_later_ones_are_not
                 what_is_young_is_kept_whatever_its_number
