@@ -19,6 +19,8 @@ const LONG: Duration = Duration::from_secs(60);
 
 struct Replica {
     store: Arc<PostgresStore>,
+    /// A nudge counts only while somebody follows.
+    hint: tokio::sync::watch::Receiver<u64>,
     stop: CancellationToken,
     talking: tokio::task::JoinHandle<()>,
 }
@@ -37,6 +39,7 @@ impl Replica {
             stop.clone(),
         ));
         Replica {
+            hint: store.hint(&things()),
             store,
             stop,
             talking,
@@ -50,7 +53,7 @@ impl Replica {
 
     /// Whether it hears within the time that the things have come this far.
     async fn sees(&self, revision: u64, limit: Duration) -> bool {
-        let mut hint = self.store.hint(&things());
+        let mut hint = self.hint.clone();
         let seen = hint.wait_for(|known| *known >= revision);
         tokio::time::timeout(limit, seen).await.is_ok()
     }
