@@ -74,7 +74,7 @@ fn a_password_in_a_url_is_never_shown() -> Result<()> {
     for url in [
         "postgres://me:hush@127.0.0.1:1/db",
         "postgres://me:hush@[/db",
-        "me:hush",
+        "me:hush@localhost/db",
     ] {
         let refused = muster(&["backup", "--postgres", url, "--to", text(&file)])?;
         assert!(!refused.status.success());

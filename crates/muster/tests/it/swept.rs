@@ -57,13 +57,15 @@ async fn an_event_whose_bytes_are_gone_is_too_old() -> Result<()> {
         upkeep: Upkeep::default(),
         checks: Vec::new(),
     });
-    let namespace = json!({"metadata": {"name": "default"}});
+    let namespace =
+        json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "default"}});
     let made = ask(&server, Method::POST, "/api/v1/namespaces", &namespace).await;
     ensure!(made.status() == 201, "{}", made.status());
 
     let from_the_start = format!("{SBOMS}?watch=true&resourceVersion=1&timeoutSeconds=60");
     let mut witness = ask(&server, Method::GET, &from_the_start, &Value::Null).await;
     let bill = json!({
+        "apiVersion": "storage.sbomscanner.kubewarden.io/v1alpha1", "kind": "SBOM",
         "metadata": {"name": "x"},
         "imageMetadata": {"registry": "r", "repository": "a"}, "spdx": {"packages": 1},
     });
@@ -74,7 +76,8 @@ async fn an_event_whose_bytes_are_gone_is_too_old() -> Result<()> {
         (&added["type"], &added["object"]["spdx"]["packages"]),
         (&json!("ADDED"), &json!(1))
     );
-    let gone = ask(&server, Method::DELETE, &format!("{SBOMS}/x"), &json!({})).await;
+    let delete = json!({"apiVersion": "v1", "kind": "DeleteOptions"});
+    let gone = ask(&server, Method::DELETE, &format!("{SBOMS}/x"), &delete).await;
     ensure!(gone.status() == 200, "{}", gone.status());
     assert_eq!(next(&mut witness).await?["type"], "DELETED");
 

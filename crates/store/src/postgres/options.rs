@@ -49,6 +49,13 @@ impl Options {
     /// The database that `postgres://user:password@host:port/database?sslmode=verify-full` names;
     /// `host` may also be given in the query, as the directory of a Unix socket.
     pub fn from_url(url: &str) -> Result<Self, OpenError> {
+        // Of `user:password@host` the parser would take the password for something to show.
+        if !["postgres://", "postgresql://"]
+            .iter()
+            .any(|scheme| url.starts_with(scheme))
+        {
+            return Err(OpenError::Url);
+        }
         // The parser's own message may repeat the URL, and the URL may hold the password.
         let target = PgConnectOptions::from_str(url).map_err(|_| OpenError::Url)?;
         Ok(Options::new(target))
