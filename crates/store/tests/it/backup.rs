@@ -155,13 +155,11 @@ async fn moves(from: Engine, into: Engine) {
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("backup");
     let content = backup(&from.place(), &file).await.unwrap();
-    let during = done.lock().unwrap().len() - before.len();
     stop.store(true, Ordering::Relaxed);
     for writer in writers {
         writer.await.unwrap();
     }
     open.close().await;
-    println!("{during} writes during the backup");
     assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 1);
 
     let newest = assert_replays(&file, &before).await;
