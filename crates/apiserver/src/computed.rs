@@ -7,7 +7,7 @@ use crate::negotiate::View;
 use crate::render::{Form, Include};
 use crate::store::{Detail, Event, Store, StoreError, Stored};
 use muster_kind::{Body, Kind};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 /// How much of an object a client sees; nothing computed is in its metadata.
 fn detail(form: Form) -> Option<Detail> {
@@ -78,27 +78,37 @@ pub(crate) fn strip(kind: &Kind, tree: &mut Value) -> Option<String> {
 /// it. What is tested or copied from there is refused, as from any field that is not stored.
 pub(crate) fn strip_operations(kind: &Kind, operations: &mut Vec<Value>) -> Option<String> {
     let mut sent: Vec<&str> = Vec::new();
-    operations.retain(|operation| {
+    operations.retain_mut(|operation| {
         let text = |member: &str| operation.get(member).and_then(Value::as_str);
-        if text("op") == Some("test") {
+        let op = text("op");
+        let Some(name) = text("path").and_then(|path| computed_field(kind, path)) else {
+            return true;
+        };
+        if op == Some("test") {
             return true;
         }
-        // What stands before the first slash is nothing.
-        let field = text("path").and_then(|path| path.split('/').nth(1));
-        let field = field.map(|field| field.replace("~1", "/").replace("~0", "~"));
-        let computed = kind
-            .computed
-            .iter()
-            .find(|name| Some(*name) == field.as_ref());
-        if let Some(name) = computed
-            && !sent.contains(&name.as_str())
-        {
+        if !sent.contains(&name) {
             sent.push(name);
         }
-        computed.is_none()
+        // What is moved there still goes from where it was, if it was stored.
+        let from = text("from").filter(|from| computed_field(kind, from).is_none());
+        let Some(from) = from.filter(|_| op == Some("move")) else {
+            return false;
+        };
+        *operation = json!({"op": "remove", "path": from});
+        true
     });
     sent.sort_by_key(|name| kind.computed.iter().position(|computed| computed == name));
     ignored(kind, &sent)
+}
+
+/// The computed field that a JSON pointer leads into. One that does not begin with a slash leads
+/// nowhere, and is refused as anywhere else.
+fn computed_field<'a>(kind: &'a Kind, pointer: &str) -> Option<&'a str> {
+    let field = pointer.strip_prefix('/')?.split('/').next()?;
+    let field = field.replace("~1", "/").replace("~0", "~");
+    let found = kind.computed.iter().find(|name| **name == field);
+    found.map(String::as_str)
 }
 
 /// The warning that some fields were sent in vain.
@@ -117,7 +127,6 @@ fn ignored(kind: &Kind, sent: &[&str]) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
 
     #[test]
     fn operations_on_what_is_computed_are_dropped_with_the_warning_of_other_writes() {
@@ -128,19 +137,22 @@ mod tests {
             {"op": "test", "path": "/status/x", "value": 1},
             {"op": "copy", "from": "/summary", "path": "/spec/summary"},
             {"op": "add", "path": "", "value": {}},
+            {"op": "add", "path": "x/status/-", "value": null},
             {"op": "remove"},
             "strange",
         ]);
         let dropped = json!([
             {"op": "replace", "path": "/summary/high", "value": 0},
             {"op": "remove", "path": "/status"},
-            {"op": "add", "path": "x/status/-", "value": null},
-            {"op": "move", "from": "/spec/x", "path": "/status/x"},
+            {"op": "move", "from": "/status/x", "path": "/summary/x"},
         ]);
         let list = |value: &Value| value.as_array().unwrap().clone();
         let mut operations = [list(&dropped), list(&kept)].concat();
         let warning = strip_operations(&kind, &mut operations).unwrap();
         assert_eq!(operations, list(&kept));
+        let mut moved = vec![json!({"op": "move", "from": "/spec/x", "path": "/status/x"})];
+        strip_operations(&kind, &mut moved).unwrap();
+        assert_eq!(moved, [json!({"op": "remove", "path": "/spec/x"})]);
         let mut tree = json!({"summary": {}, "status": {}, "spec": {}});
         assert_eq!(strip(&kind, &mut tree).unwrap(), warning);
         assert!(

@@ -24,6 +24,7 @@ mod computed;
 mod create;
 mod delete;
 mod discovery;
+mod failure;
 mod fixed;
 mod garbage;
 mod hub;

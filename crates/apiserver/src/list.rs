@@ -4,6 +4,7 @@
 use crate::catalog::Served;
 use crate::compress::{self, Packer};
 use crate::computed;
+use crate::failure::store_failure;
 use crate::negotiate::View;
 use crate::opaque::Opaque;
 use crate::query::{ListOptions, Revision};
@@ -12,7 +13,6 @@ use crate::respond::{Answer, Body, BodyError, answer};
 use crate::server::Server;
 use crate::store::{ListQuery, Page, Store, StoreError, Stored};
 use crate::token::Token;
-use crate::write::store_failure;
 use bytes::{BufMut, Bytes, BytesMut};
 use http::StatusCode;
 use http_body::Frame;

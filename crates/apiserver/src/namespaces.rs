@@ -45,7 +45,7 @@ pub(crate) async fn admit(
         name: review.namespace.into(),
     };
     let found = server.store.get(&Resource::from("namespaces"), &key).await;
-    let Some(namespace) = found.map_err(crate::write::store_failure)? else {
+    let Some(namespace) = found.map_err(crate::failure::store_failure)? else {
         return Err(review.namespace_missing());
     };
     if memchr(&namespace.body.text, b"\"deletionTimestamp\"") {

@@ -1,8 +1,8 @@
 //! The bytes of opaque fields for those who show many objects: read for several objects at once,
 //! in the order in which they are shown, and never more than a bounded piece ahead.
 
+use crate::failure::store_failure;
 use crate::store::{Store, StoreError};
-use crate::write::store_failure;
 use bytes::Bytes;
 use muster_kind::{Body, Digest, Status};
 use std::collections::HashMap;

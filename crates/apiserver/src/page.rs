@@ -31,7 +31,7 @@ pub trait Page: Send + Sync + 'static {
 
 /// What a failure of the store is answered with.
 pub fn store_failure(error: StoreError) -> Status {
-    crate::write::store_failure(error)
+    crate::failure::store_failure(error)
 }
 
 /// The page of a path.

@@ -4,6 +4,7 @@
 use crate::body::{self, RequestBody};
 use crate::catalog::Served;
 use crate::delete::{self, DeleteOptions, Deleted};
+use crate::failure::store_failure;
 use crate::identity::Identity;
 use crate::negotiate::{self, Shape, View};
 use crate::query::{ListOptions, Query, Revision, WriteOptions, parse_revision};
@@ -12,7 +13,7 @@ use crate::request::{ResourcePath, Verb};
 use crate::respond::{self, Answer};
 use crate::server::Server;
 use crate::store::{Key, Stored};
-use crate::write::{Target, Writer, Written, manager, show_revision, store_failure};
+use crate::write::{Target, Writer, Written, manager, show_revision};
 use crate::{compress, computed, discovery, list, watch};
 use futures::StreamExt;
 use http::request::Parts;

@@ -140,7 +140,7 @@ impl Server {
     /// Whether an object is there; for whoever sets up a server.
     pub async fn exists(&self, resource: &str, key: &Key) -> Result<bool, Status> {
         let found = self.store.get(&Resource::from(resource), key).await;
-        Ok(found.map_err(crate::write::store_failure)?.is_some())
+        Ok(found.map_err(crate::failure::store_failure)?.is_some())
     }
 
     /// Answers a request. Its identity is the extension [`Identity`] if the caller, in process,
@@ -278,7 +278,10 @@ impl Server {
         for authenticator in &self.authenticators {
             match authenticator.authenticate(parts).await {
                 Ok(Some(mut identity)) => {
-                    if !identity.is_in("system:authenticated") {
+                    // A proxy in front tells us of anonymous users too.
+                    let anonymous = identity.user == "system:anonymous"
+                        || identity.is_in("system:unauthenticated");
+                    if !anonymous && !identity.is_in("system:authenticated") {
                         identity.groups.push("system:authenticated".into());
                     }
                     return Ok(identity);

@@ -2,6 +2,7 @@
 //! client leaves, the time is up, the server stops or the log no longer reaches back.
 
 use crate::catalog::Served;
+use crate::failure::store_failure;
 use crate::hub::{self, Filter, Hub};
 use crate::list;
 use crate::negotiate::View;
@@ -11,7 +12,6 @@ use crate::render::{self, Form};
 use crate::respond::{Answer, BodyError};
 use crate::server::Server;
 use crate::store::{EventType, ListQuery, StoreError};
-use crate::write::store_failure;
 use bytes::{Bytes, BytesMut};
 use http::HeaderValue;
 use muster_kind::Status;

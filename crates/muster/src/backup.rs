@@ -92,14 +92,14 @@ fn say(what: &str) {
     }
 }
 
-/// Works until it is done or told to stop; what is stopped tidies up.
+/// Works until it is done or told to stop.
 fn run<T>(work: impl Future<Output = Result<T, muster_store::BackupError>>) -> Result<T> {
     role::run(async {
         tokio::select! {
             result = work => Ok(result?),
             stop = told_to_stop() => {
                 stop?;
-                bail!("stopped before it was done; nothing was made")
+                bail!("stopped before it was known to be done; run it again, and if it then says that something is there already, it was done")
             }
         }
     })

@@ -149,10 +149,9 @@ impl Kubernetes {
         &self.server
     }
 
-    /// Kills the API server.
-    pub fn kill_server(&mut self) -> Result<()> {
-        self.server.kill9()?;
-        Ok(())
+    /// Stops the API server where it stands.
+    pub fn silence_server(&mut self) -> Result<()> {
+        self.server.signal("STOP")
     }
 
     /// The store under it.

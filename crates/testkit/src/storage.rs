@@ -79,8 +79,8 @@ pub struct Cluster {
 impl Cluster {
     /// Starts everything, and returns when kube-apiserver serves our kinds.
     pub fn start(binary: impl AsRef<Path>, options: &Options) -> Result<Cluster> {
-        let cluster = Cluster::prepare(binary, options)?;
-        for replica in &cluster.replicas {
+        let mut cluster = Cluster::prepare(binary, options)?;
+        for replica in &mut cluster.replicas {
             replica.wait_ready()?;
         }
         cluster.wait_available(options.reports)?;
@@ -189,9 +189,9 @@ impl Cluster {
         (file("tls.crt"), file("tls.key"))
     }
 
-    /// Kills kube-apiserver; the replicas stay.
-    pub fn stop_kubernetes(&mut self) -> Result<()> {
-        self.kubernetes.kill_server()
+    /// Has kube-apiserver take connections and say nothing any more; the replicas stay.
+    pub fn silence_kubernetes(&mut self) -> Result<()> {
+        self.kubernetes.silence_server()
     }
 
     /// Waits until kube-apiserver serves our kinds.
@@ -325,12 +325,20 @@ impl Replica {
         Ok(())
     }
 
-    /// Waits until it says that it is ready.
-    pub fn wait_ready(&self) -> Result<()> {
-        wait::until("the readiness of muster storage", START, || {
-            Ok(http::is_ready(&self.kubeconfig).then_some(()))
-        })
-        .with_context(|| format!("its log ends:\n{}", self.log_tail()))
+    /// Waits until it says that it is ready. A port that somebody took while nobody listened is
+    /// waited for too.
+    pub fn wait_ready(&mut self) -> Result<()> {
+        let kubeconfig = self.kubeconfig.clone();
+        let ready = wait::until("the readiness of muster storage", START, || {
+            if let Err(error) = port::early_exit(self.process()?) {
+                if !self.log_tail().contains("is in use by another process") {
+                    return Err(error);
+                }
+                self.launch()?;
+            }
+            Ok(http::is_ready(&kubeconfig).then_some(()))
+        });
+        ready.with_context(|| format!("its log ends:\n{}", self.log_tail()))
     }
 
     /// The end of its log.

@@ -1,7 +1,7 @@
 //! Whether they may: kube-apiserver is asked, so that the cluster's own roles decide. What it
 //! answered counts for a few seconds.
 
-use super::cache::Cache;
+use super::cache::{Cache, ask};
 use async_trait::async_trait;
 use k8s_openapi::api::authorization::v1::{
     FieldSelectorAttributes, LabelSelectorAttributes, NonResourceAttributes, ResourceAttributes,
@@ -35,7 +35,8 @@ impl Access {
             spec,
             ..SubjectAccessReview::default()
         };
-        let answer = self.reviews.create(&PostParams::default(), &review).await;
+        let params = PostParams::default();
+        let answer = ask(self.reviews.create(&params, &review)).await;
         let answer =
             answer.map_err(|error| format!("asking kube-apiserver for rights: {error}"))?;
         let status = answer.status.unwrap_or_default();

@@ -1,12 +1,25 @@
-//! Answers of the cluster that are believed for a little while, so that a busy client costs one
-//! question and not one per request. Many who ask the same at once wait for one answer; a question
-//! that failed is forgotten.
+//! Questions to kube-apiserver. None waits for ever, and answers are believed for a little while, so
+//! that a busy client costs one question and not one per request. Many who ask the same at once
+//! wait for one answer; a question that failed is forgotten.
 
 use muster_kind::Digest;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use tokio::sync::OnceCell;
+
+/// How long kube-apiserver may take over an answer.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Asks kube-apiserver something.
+pub(super) async fn ask<T>(
+    question: impl Future<Output = Result<T, kube::Error>>,
+) -> Result<T, String> {
+    match tokio::time::timeout(PATIENCE, question).await {
+        Ok(answer) => answer.map_err(|error| error.to_string()),
+        Err(_) => Err(format!("kube-apiserver said nothing for {PATIENCE:?}")),
+    }
+}
 
 /// At most so many answers are kept.
 const ENTRIES: usize = 10_000;

@@ -38,6 +38,9 @@ use tokio_util::sync::CancellationToken;
 
 /// How long kube-apiserver may take over an answer.
 const PATIENCE: Duration = Duration::from_secs(10);
+/// How long a watch may be silent before its connection is taken for dead. kube-apiserver ends
+/// watches after five to ten minutes by itself, and sends bookmarks every minute.
+const SILENCE: Duration = Duration::from_secs(150);
 /// How often the database is looked at, and how often in a row it may be away before this replica
 /// says that it is not ready. A hiccup makes no replica unready: that would take the whole group of
 /// kinds away from the cluster.
@@ -114,32 +117,64 @@ async fn serve(command: Storage) -> Result<()> {
     let stop = CancellationToken::new();
     let serving = tokio::spawn(listen::serve(front.clone(), listener, tls, stop.clone()));
     let outcome = tokio::select! {
-        stopped = told_to_stop() => stopped,
-        ended = operate(&command, client, &front, &stop) => ended,
+        told = told_to_stop() => told.map(|()| None),
+        made = make(&command, client, &front, &stop) => made.map(Some),
     };
-    tracing::info!("stopping");
-    stop.cancel();
-    serving.await.context("serving")?;
+    let outcome = match outcome {
+        Ok(Some(made)) => live(&command, made, &stop, serving).await,
+        other => {
+            stop.cancel();
+            serving.await.context("serving")?;
+            other.map(|_| ())
+        }
+    };
+    tracing::info!("stopped");
     outcome
 }
 
-/// Makes a server ready, and keeps it until it is told to stop.
-async fn operate(
+/// A server that is ready, and what it lives on.
+struct Made {
+    server: Arc<Server>,
+    store: Arc<PostgresStore>,
+    /// Tasks that end when they are told to stop.
+    helpers: JoinSet<()>,
+    /// Tasks that never end by themselves.
+    followers: Followers,
+}
+
+/// Tasks that are ended when nobody needs them any more.
+struct Followers(Vec<tokio::task::JoinHandle<()>>);
+
+impl Drop for Followers {
+    fn drop(&mut self) {
+        for follower in &self.0 {
+            follower.abort();
+        }
+    }
+}
+
+/// Makes a server ready.
+async fn make(
     command: &Storage,
     client: kube::Client,
     front: &Front,
     stop: &CancellationToken,
-) -> Result<()> {
+) -> Result<Made> {
     let trust = watch::Sender::new(None);
     let mut trusted = trust.subscribe();
+    let mut followers = Followers(Vec::new());
     let following = tokio::spawn(trust::follow(client.clone(), trust));
+    followers.0.push(following);
     trusted.wait_for(Option::is_some).await?;
     command.reports_backend.check(&client).await?;
-    let namespaces = Namespaces::follow(client.clone()).await;
+    let (namespaces, following) = Namespaces::follow(client.clone());
+    followers.0.push(following);
+    namespaces.wait().await;
     front.wait_for("the database");
     let store = PostgresStore::open_when_ready(command.database.options()?).await?;
     let store = Arc::new(store);
-    let (reachable, look) = reachable(store.clone());
+    let (reachable, looking) = reachable(store.clone());
+    followers.0.push(looking);
     let authorizer = Arc::new(Access::new(client.clone()));
     let layers = LayersPage::new(Arc::new(PostgresLayers::new(store.clone())));
     let server = Server::new(Parts {
@@ -172,17 +207,31 @@ async fn operate(
     }
     front.open(server.clone());
     tracing::info!("ready");
+    Ok(Made {
+        server,
+        store,
+        helpers,
+        followers,
+    })
+}
+
+/// Lives until it is told to stop; then says so, still answers for a while, and ends in order.
+async fn live(
+    command: &Storage,
+    made: Made,
+    stop: &CancellationToken,
+    serving: tokio::task::JoinHandle<()>,
+) -> Result<()> {
     let told = told_to_stop().await;
-    server.drain();
+    made.server.drain();
     tracing::info!(seconds = command.drain_seconds, "draining");
     tokio::time::sleep(Duration::from_secs(command.drain_seconds)).await;
-    // Answers under way still need the store.
     stop.cancel();
-    server.shut_down().await;
-    look.abort();
-    following.abort();
-    helpers.join_all().await;
-    store.close().await;
+    // Answers under way still need the store.
+    serving.await.context("serving")?;
+    made.helpers.join_all().await;
+    drop(made.followers);
+    made.store.close().await;
     told
 }
 
@@ -211,6 +260,7 @@ async fn client(command: &Storage) -> Result<kube::Client> {
         )?,
     };
     config.connect_timeout = Some(PATIENCE);
+    config.read_timeout = Some(SILENCE);
     kube::Client::try_from(config).context("preparing to talk to kube-apiserver")
 }
 

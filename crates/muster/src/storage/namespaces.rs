@@ -1,6 +1,7 @@
 //! The life of namespaces that the cluster keeps: nothing new comes into one that is missing or
 //! ending. The cluster's namespaces are followed; one that is not known yet is looked up.
 
+use super::cache::ask;
 use async_trait::async_trait;
 use futures::StreamExt;
 use k8s_openapi::api::core::v1::Namespace;
@@ -12,6 +13,7 @@ use muster_apiserver::admission::{Admission, Review};
 use muster_apiserver::request::Verb;
 use muster_kind::Status;
 use serde_json::Value;
+use tokio::task::JoinHandle;
 
 type Metadata = PartialObjectMeta<Namespace>;
 
@@ -22,30 +24,34 @@ pub(super) struct Namespaces {
 }
 
 impl Namespaces {
-    /// Follows the namespaces, and returns when it knows them all.
-    pub(super) async fn follow(client: kube::Client) -> Self {
+    /// Follows the namespaces in a task.
+    pub(super) fn follow(client: kube::Client) -> (Self, JoinHandle<()>) {
         let api: Api<Metadata> = Api::all(client);
         let (known, writer) = reflector::store();
         let stream = watcher(api.clone(), watcher::Config::default())
             .default_backoff()
             .reflect(writer)
             .touched_objects();
-        tokio::spawn(stream.for_each(async |next| {
+        let following = tokio::spawn(stream.for_each(async |next| {
             if let Err(error) = next {
                 tracing::warn!(%error, "following the namespaces");
             }
         }));
-        // The writer lives as long as the process; it cannot be gone.
-        let _ = known.wait_until_ready().await;
-        Namespaces { known, api }
+        (Namespaces { known, api }, following)
+    }
+
+    /// Waits until it knows them all.
+    pub(super) async fn wait(&self) {
+        // The writer lives in the task; it is not gone before us.
+        let _ = self.known.wait_until_ready().await;
     }
 
     /// Whether the namespace is ending; nothing if there is none.
-    async fn is_ending(&self, name: &str) -> Result<Option<bool>, kube::Error> {
+    async fn is_ending(&self, name: &str) -> Result<Option<bool>, String> {
         if let Some(namespace) = self.known.get(&ObjectRef::new(name)) {
             return Ok(Some(namespace.metadata.deletion_timestamp.is_some()));
         }
-        let found = self.api.get_opt(name).await?;
+        let found = ask(self.api.get_opt(name)).await?;
         Ok(found.map(|namespace| namespace.metadata.deletion_timestamp.is_some()))
     }
 }

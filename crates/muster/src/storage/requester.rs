@@ -2,7 +2,7 @@
 //! client certificate of the cluster names; else whom a bearer token belongs to, which only
 //! kube-apiserver can tell.
 
-use super::cache::Cache;
+use super::cache::{Cache, ask};
 use super::trust::Trust;
 use async_trait::async_trait;
 use http::request::Parts;
@@ -124,13 +124,19 @@ impl Tokens {
             },
             ..TokenReview::default()
         };
-        let answer = self.reviews.create(&PostParams::default(), &review).await;
-        let answer = answer.map_err(|error| {
+        let unavailable = |error: &str| {
             Refusal::Unavailable(format!("asking kube-apiserver whose a token is: {error}"))
-        })?;
+        };
+        let params = PostParams::default();
+        let answer = ask(self.reviews.create(&params, &review)).await;
+        let answer = answer.map_err(|error| unavailable(&error))?;
         let status = answer.status.unwrap_or_default();
         let user = status.user.filter(|_| status.authenticated == Some(true));
-        Ok(user.map(identity))
+        match (user, status.error.filter(|error| !error.is_empty())) {
+            // It may be a passing trouble of whoever knows tokens: not to be remembered.
+            (None, Some(error)) => Err(Refusal::Bad(error)),
+            (user, _) => Ok(user.map(identity)),
+        }
     }
 }
 

@@ -88,12 +88,23 @@ fn is_signed(verifier: Option<&dyn ClientCertVerifier>, certificate: &ClientCert
 /// Who verifies certificates of these authorities; nobody if there are none.
 fn verifier(bundle: &str) -> Result<Option<Arc<dyn ClientCertVerifier>>> {
     let mut roots = RootCertStore::empty();
+    let mut unusable = None;
     for certificate in CertificateDer::pem_slice_iter(bundle.as_bytes()) {
-        let certificate = certificate.context("reading a certificate authority")?;
-        roots.add(certificate).context("trusting an authority")?;
+        // One that cannot be used must not keep the others from being taken up.
+        let certificate = certificate.context("reading a certificate authority");
+        let added = certificate.and_then(|certificate| Ok(roots.add(certificate)?));
+        if let Err(error) = added {
+            tracing::warn!(
+                error = format!("{error:#}"),
+                "leaving out a certificate authority"
+            );
+            unusable = Some(error);
+        }
     }
-    if roots.is_empty() {
-        return Ok(None);
+    match (roots.is_empty(), unusable) {
+        (true, Some(error)) => return Err(error),
+        (true, None) => return Ok(None),
+        (false, _) => {}
     }
     let verifier = WebPkiClientVerifier::builder(Arc::new(roots)).build()?;
     Ok(Some(verifier))

@@ -1,8 +1,11 @@
 //! kube-controller-manager and our kinds: its garbage collector follows our owner references, its
 //! namespace controller empties our kinds.
 
+use super::protection::CONTROLLER;
+use super::rights::grant;
 use super::{MUSTER, SOON, apply, bill, image, namespace, read, report, stage, workload};
 use anyhow::Result;
+use muster_testkit::storage::Cluster;
 use muster_testkit::wait;
 use serde_json::{Value, json};
 use std::process::Command;
@@ -16,6 +19,17 @@ fn owned(mut object: Value, owner: &Value) -> Value {
         "name": owner["metadata"]["name"], "uid": owner["metadata"]["uid"],
     }]);
     object
+}
+
+/// Has the controller make a report that nobody else may touch; those who collect must.
+fn manage(cluster: &Cluster, space: &str, report: &Value) -> Result<()> {
+    let verbs = ["get", "create", "patch"];
+    let resources = ["workloadscanreports"];
+    grant(&cluster.kubectl()?, space, CONTROLLER, &resources, &verbs)?;
+    let mut managed = report.clone();
+    managed["metadata"]["labels"] = json!({"app.kubernetes.io/managed-by": "sbomscanner"});
+    apply(&cluster.kubectl_of(CONTROLLER, &[])?, &managed)?;
+    Ok(())
 }
 
 #[test]
@@ -49,8 +63,19 @@ fn the_clusters_garbage_collector_follows_owners_from_a_registry_to_its_findings
         owner = read(kubectl, space, resource, "one")?;
     }
     apply(kubectl, &image(space, "free", "2.0"))?;
+    let registry = read(kubectl, space, "registry", "hub")?;
+    manage(
+        &stage.cluster,
+        space,
+        &owned(workload(space, "one", space, "1.0"), &registry),
+    )?;
     kubectl.succeed(&["-n", space, "delete", "registry", "hub"])?;
-    for resource in ["images", "sboms", "vulnerabilityreports"] {
+    for resource in [
+        "images",
+        "sboms",
+        "vulnerabilityreports",
+        "workloadscanreports",
+    ] {
         wait::until(
             &format!("the {resource} to be collected"),
             COLLECTED,
@@ -74,6 +99,11 @@ fn a_namespace_that_is_deleted_takes_our_kinds_with_it() -> Result<()> {
     apply(kubectl, &bill(space, "one", "1.0"))?;
     apply(kubectl, &report(space, "one", "1.0", 1))?;
     apply(kubectl, &workload(space, "deployment-app", space, "1.0"))?;
+    manage(
+        &stage.cluster,
+        space,
+        &workload(space, "managed", space, "1.0"),
+    )?;
     kubectl.succeed(&["delete", "namespace", space, "--timeout=120s"])?;
     wait::until("the namespace to be gone", SOON, || {
         let outcome = kubectl.run(&["get", "namespace", space], "")?;

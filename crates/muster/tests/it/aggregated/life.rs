@@ -35,7 +35,7 @@ async fn a_replica_waits_for_its_database_and_outlives_its_loss() -> Result<()> 
     assert_eq!(answer.status, 503);
     assert!(answer.headers.contains_key("retry-after"));
     postgres.restart()?;
-    cluster.replicas()[0].wait_ready()?;
+    cluster.replica(0).wait_ready()?;
     cluster.wait_available(false)?;
     let kubectl = cluster.kubectl()?;
     apply(&kubectl, &image("default", "one", "1.0"))?;
@@ -71,6 +71,7 @@ async fn a_replica_that_ends_lets_watches_end_and_others_go_on() -> Result<()> {
     let postgres = Postgres::shared()?;
     let mut options = Options::on(postgres.url(&postgres.database()?));
     options.replicas = 2;
+    options.arguments = vec!["--drain-seconds=5".into()];
     let mut cluster = Cluster::start(MUSTER, &options)?;
     let kubectl = cluster.kubectl()?;
     namespace(&kubectl, "ends")?;
@@ -80,6 +81,14 @@ async fn a_replica_that_ends_lets_watches_end_and_others_go_on() -> Result<()> {
     apply(&kubectl, &image("ends", "one", "1.0"))?;
     let event = watch.next_event(SOON).await?.context("an event")?;
     assert_eq!(event["object"]["metadata"]["name"], "one");
+    // It says at once that it will go, and still answers.
+    cluster.replica(0).process()?.signal("TERM")?;
+    wait::until_async("the replica to be unready", SOON, || async {
+        Ok((client.get("/readyz").await?.status == 500).then_some(()))
+    })
+    .await?;
+    let images = format!("/apis/{API_VERSION}/images");
+    assert_eq!(client.get(&images).await?.status, 200);
     let ended = cluster.replica(0).terminate()?;
     assert!(ended.success(), "{ended}");
     watch.rest(SOON).await.context("a clean end")?;

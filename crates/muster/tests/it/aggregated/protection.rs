@@ -1,12 +1,15 @@
 //! What a controller manages is the controller's; what ends takes nothing new in.
 
 use super::rights::grant;
-use super::{SOON, apply, image, namespace, stage, workload};
+use super::{API_VERSION, SOON, apply, image, namespace, stage, workload};
 use anyhow::Result;
+use http::Method;
+use muster_testkit::http::{Client, Request};
+use muster_testkit::storage::Cluster;
 use muster_testkit::wait;
-use serde_json::json;
+use serde_json::{Value, json};
 
-const CONTROLLER: &str = "system:serviceaccount:muster:muster-operator";
+pub(super) const CONTROLLER: &str = "system:serviceaccount:muster:muster-operator";
 
 #[test]
 fn a_managed_report_is_the_controllers_alone() -> Result<()> {
@@ -46,8 +49,61 @@ fn a_managed_report_is_the_controllers_alone() -> Result<()> {
             assert!(refused.contains("orbidden"), "{arguments:?}: {refused}");
         }
     }
+    let runtime = tokio::runtime::Runtime::new()?;
+    runtime.block_on(refused_by_every_door(&stage.cluster, space, &managed))?;
     apply(&dave, &workload(space, "own", space, "1.0"))?;
     controller.succeed(&["-n", space, "delete", "wsr", "deployment-app"])?;
+    Ok(())
+}
+
+/// Tries every way of writing there is, as an administrator.
+async fn refused_by_every_door(cluster: &Cluster, space: &str, managed: &Value) -> Result<()> {
+    let client = Client::new(cluster.kubernetes().kubeconfig())?;
+    let collection = format!("/apis/{API_VERSION}/namespaces/{space}/workloadscanreports");
+    let one = format!("{collection}/deployment-app");
+    let mut freed = client.get(&one).await?.json()?;
+    freed["metadata"]["labels"] = json!({});
+    let mut applied = managed.clone();
+    applied["metadata"]["labels"]["a"] = json!("b");
+    let labels = json!({"metadata": {"labels": {"a": "b"}}}).to_string();
+    let patch = json!([{"op": "remove", "path": "/metadata/labels"}]).to_string();
+    for (method, target, media, body) in [
+        (
+            Method::PUT,
+            one.clone(),
+            "application/json",
+            freed.to_string(),
+        ),
+        (
+            Method::PATCH,
+            one.clone(),
+            "application/merge-patch+json",
+            labels,
+        ),
+        (
+            Method::PATCH,
+            one.clone(),
+            "application/json-patch+json",
+            patch,
+        ),
+        (
+            Method::PATCH,
+            format!("{one}?fieldManager=x&force=true"),
+            "application/apply-patch+yaml",
+            applied.to_string(),
+        ),
+        (Method::DELETE, one.clone(), "application/json", "{}".into()),
+        (Method::DELETE, collection, "application/json", "{}".into()),
+    ] {
+        let request = Request::new(method.clone(), &target).body(media, body)?;
+        let answer = client.send(request).await?;
+        assert_eq!(
+            answer.status, 403,
+            "{method} {target} as {media}: {answer:?}"
+        );
+    }
+    let kept = client.get(&one).await?.json()?;
+    assert_eq!(kept["metadata"]["labels"], managed["metadata"]["labels"]);
     Ok(())
 }
 

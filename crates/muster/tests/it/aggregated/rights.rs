@@ -4,6 +4,7 @@ use super::{API_VERSION, MUSTER, SOON, apply, image, namespace, options, report,
 use anyhow::Result;
 use http::Method;
 use muster_testkit::http::{Client, Request};
+use muster_testkit::kubeconfig::Kubeconfig;
 use muster_testkit::kubectl::Kubectl;
 use muster_testkit::storage::Cluster;
 use muster_testkit::wait;
@@ -145,7 +146,7 @@ fn a_service_accounts_token_is_as_good_as_the_cluster_says() -> Result<()> {
     namespace(kubectl, space)?;
     kubectl.succeed(&["-n", space, "create", "serviceaccount", "reader"])?;
     let token = kubectl.succeed(&["-n", space, "create", "token", "reader"])?;
-    let direct = muster_testkit::kubeconfig::Kubeconfig {
+    let direct = Kubeconfig {
         token: Some(token.trim().into()),
         ..stage.cluster.replicas()[0].kubeconfig_with(None)
     };
@@ -166,7 +167,7 @@ fn a_service_accounts_token_is_as_good_as_the_cluster_says() -> Result<()> {
             Ok((status == 200).then_some(()))
         })
         .await?;
-        let forged = Client::new(&muster_testkit::kubeconfig::Kubeconfig {
+        let forged = Client::new(&Kubeconfig {
             token: Some("forged".into()),
             ..direct.clone()
         })?;
@@ -180,11 +181,12 @@ fn without_kube_apiserver_nobody_is_let_in_and_everybody_is_told_to_come_again()
     let mut cluster = Cluster::start(MUSTER, &options()?)?;
     let user = cluster.kubernetes().user("carol", &[])?;
     let pair = user.certificate.clone();
-    let direct = muster_testkit::kubeconfig::Kubeconfig {
+    let direct = Kubeconfig {
         certificate: pair,
         ..cluster.replicas()[0].kubeconfig_with(None)
     };
-    cluster.stop_kubernetes()?;
+    // Silent, not gone: nobody hangs up on those who ask.
+    cluster.silence_kubernetes()?;
     let runtime = tokio::runtime::Runtime::new()?;
     runtime.block_on(async {
         let client = Client::new(&direct)?;
@@ -196,5 +198,50 @@ fn without_kube_apiserver_nobody_is_let_in_and_everybody_is_told_to_come_again()
         let admin = Client::new(cluster.replicas()[0].kubeconfig())?;
         assert_eq!(admin.get(&path).await?.status, 200);
         Ok(())
+    })
+}
+
+#[test]
+fn what_one_worker_found_in_a_layer_another_reads_at_any_replica() -> Result<()> {
+    let stage = stage()?;
+    let (kubectl, space) = (&stage.kubectl, "rights-layers");
+    namespace(kubectl, space)?;
+    kubectl.succeed(&["-n", space, "create", "serviceaccount", "worker"])?;
+    let token = kubectl.succeed(&["-n", space, "create", "token", "worker"])?;
+    let clients = stage.cluster.replicas().iter().map(|replica| {
+        Client::new(&Kubeconfig {
+            token: Some(token.trim().into()),
+            ..replica.kubeconfig_with(None)
+        })
+    });
+    let clients = clients.collect::<Result<Vec<_>>>()?;
+    let path = format!("/layers/sha256:{:064x}?analyzers=test", 7);
+    let put = || {
+        let media = "application/vnd.muster.layer-inventory+json";
+        Request::new(Method::PUT, &path).body(media, r#"{"packages":[]}"#)
+    };
+    let runtime = tokio::runtime::Runtime::new()?;
+    runtime.block_on(async {
+        assert_eq!(clients[0].send(put()?).await?.status, 403);
+        assert_eq!(clients[1].get(&path).await?.status, 403);
+        let role = json!({
+            "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole",
+            "metadata": {"name": "test-layers"},
+            "rules": [{"nonResourceURLs": ["/layers/*"], "verbs": ["get", "put"]}],
+        });
+        apply(kubectl, &role)?;
+        let account = format!("--serviceaccount={space}:worker");
+        let bind = ["create", "clusterrolebinding", "test-layers"];
+        kubectl.succeed(&[&bind[..], &["--clusterrole=test-layers", &account]].concat())?;
+        wait::until_async("the role to count", SOON, || async {
+            Ok((clients[0].send(put()?).await?.status == 201).then_some(()))
+        })
+        .await?;
+        wait::until_async("the other replica to show it", SOON, || async {
+            let answer = clients[1].get(&path).await?;
+            Ok((answer.status == 200).then_some(answer.body))
+        })
+        .await
+        .map(|body| assert_eq!(body, r#"{"packages":[]}"#))
     })
 }
