@@ -115,7 +115,6 @@ impl Cluster {
             let file = |name: &str| cluster.directory.join(name).display().to_string();
             arguments.extend(["--tls-cert".into(), file("tls.crt")]);
             arguments.extend(["--tls-key".into(), file("tls.key")]);
-            arguments.extend(["--drain-seconds".into(), "0".into()]);
             if options.reports {
                 arguments.push("--reports-backend=served".into());
             }
@@ -320,7 +319,9 @@ impl Replica {
         command
             .args(["storage", "--listen", &format!("127.0.0.1:{}", self.port)])
             .args(&self.arguments)
-            .env("MUSTER_POSTGRES", &self.database);
+            .env("MUSTER_POSTGRES", &self.database)
+            // Nobody has to learn that it goes, unless a test says otherwise.
+            .env("MUSTER_DRAIN_SECONDS", "0");
         self.process = Some(Process::start("muster storage", &mut command, &self.log)?);
         Ok(())
     }
