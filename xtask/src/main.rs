@@ -21,6 +21,8 @@ cargo xtask <task>
   soak [seconds]    the random tests for longer (600 each), with another seed every time
   fuzz [seconds]    fuzz every target (60 each)
   bench apiserver   speed and memory beside kube-apiserver and etcd
+  bench storage     reports of a large cluster beside a naive layout; --small to try it out,
+                    --embedded to measure `muster up`
 ";
 
 fn main() -> ExitCode {
@@ -43,7 +45,8 @@ fn task(arguments: &[&str]) -> Result<()> {
         ["generate", "--check"] => generate::builtin_tables(true),
         ["soak"] => soak::torture("600"),
         ["soak", seconds] => soak::torture(seconds),
-        ["bench", "apiserver"] => bench::apiserver(),
+        ["bench", "apiserver"] => bench::apiserver::run(),
+        ["bench", "storage", options @ ..] => bench::storage::run(options),
         ["fuzz"] => soak::fuzz("60"),
         ["fuzz", seconds] => soak::fuzz(seconds),
         [] | ["help" | "--help" | "-h"] => {

@@ -142,6 +142,32 @@ impl Client {
             .with_context(|| format!("{method} {target}"))
     }
 
+    /// Sends a request and reads the whole answer without keeping it; gives its size. For answers
+    /// that only matter by how long they take. One that is an error is an error here.
+    pub async fn skim(&self, request: Request) -> Result<u64> {
+        let (method, target) = (request.method.clone(), request.target.clone());
+        let exchange = async {
+            let (answer, connection) = self.open(request).await?;
+            let (head, mut body) = answer.into_parts();
+            if !head.status.is_success() {
+                let text = body.collect().await?.to_bytes();
+                let text = String::from_utf8_lossy(&text);
+                anyhow::bail!("answered {}: {text}", head.status);
+            }
+            let mut size = 0;
+            while let Some(frame) = body.frame().await {
+                let frame = frame.context("the answer broke off")?;
+                size += frame.data_ref().map_or(0, |data| data.len() as u64);
+            }
+            self.keep(connection);
+            Ok(size)
+        };
+        timeout(ANSWER, exchange)
+            .await
+            .unwrap_or_else(|_| Err(anyhow::anyhow!("no answer within {ANSWER:?}")))
+            .with_context(|| format!("{method} {target}"))
+    }
+
     /// A GET of JSON.
     pub async fn get(&self, target: &str) -> Result<Response> {
         self.send(Request::new(Method::GET, target)).await

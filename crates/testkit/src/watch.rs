@@ -19,6 +19,8 @@ pub struct Watch {
     pub headers: HeaderMap,
     body: Incoming,
     buffer: Vec<u8>,
+    /// How much of the buffer is known to hold no end of a line: a long line comes in many frames.
+    searched: usize,
     /// Dropping this would close our half of the connection, and the server would hang up.
     _connection: SendRequest<Full<Bytes>>,
 }
@@ -49,6 +51,7 @@ impl Client {
             headers: head.headers,
             body,
             buffer: Vec::new(),
+            searched: 0,
             _connection: connection,
         })
     }
@@ -59,14 +62,20 @@ impl Watch {
     pub async fn next(&mut self, limit: Duration) -> Result<Next> {
         let deadline = Instant::now() + limit;
         loop {
-            if let Some(end) = self.buffer.iter().position(|&byte| byte == b'\n') {
-                let mut line: Vec<u8> = self.buffer.drain(..=end).collect();
+            let unread = self.buffer.get(self.searched..).unwrap_or_default();
+            if let Some(end) = unread.iter().position(|&byte| byte == b'\n') {
+                let mut line: Vec<u8> = self.buffer.drain(..=self.searched + end).collect();
                 line.pop();
+                self.searched = 0;
                 return Ok(Next::Line(line));
             }
+            self.searched = self.buffer.len();
             match timeout_at(deadline, self.body.frame()).await {
                 Err(_) => return Ok(Next::Quiet),
-                Ok(None) => return Ok(Next::End(std::mem::take(&mut self.buffer))),
+                Ok(None) => {
+                    self.searched = 0;
+                    return Ok(Next::End(std::mem::take(&mut self.buffer)));
+                }
                 Ok(Some(frame)) => {
                     if let Some(data) = frame.context("the watch broke off")?.data_ref() {
                         self.buffer.extend_from_slice(data);

@@ -1,98 +1,22 @@
-//! `cargo xtask bench apiserver`: what Muster's API server does in the time and memory that
-//! kube-apiserver and etcd need for the same, one after the other on the same machine, with the
-//! same client, the same objects and the same durability: both sync every acknowledged write.
+//! What is measured rather than tested: timings are told and never asserted.
 
-mod load;
-mod report;
+pub(crate) mod apiserver;
+mod parallel;
+pub(crate) mod storage;
 
 use anyhow::{Context, Result};
-use load::Load;
-use muster_testkit::binaries;
-use muster_testkit::etcd::Durability;
-use muster_testkit::kubeconfig::Kubeconfig;
-use muster_testkit::kubernetes::{Kubernetes, Options};
-use muster_testkit::muster::Muster;
-use muster_testkit::process::Process;
-use report::{Better, Measure};
 use std::path::PathBuf;
-use std::time::Instant;
+use tokio::runtime::Runtime;
 
-/// The sizes of a run.
-#[derive(Clone, Copy)]
-pub(crate) struct Sizes {
-    /// Objects created, updated and listed.
-    pub(crate) objects: usize,
-    /// Objects read one by one.
-    pub(crate) reads: usize,
-    /// Writers and readers at once.
-    pub(crate) workers: usize,
-    /// Watchers that all see every event.
-    pub(crate) watchers: usize,
-    /// Events each of them sees.
-    pub(crate) events: usize,
-}
-
-const FULL: Sizes = Sizes {
-    objects: 10_000,
-    reads: 20_000,
-    workers: 16,
-    watchers: 1000,
-    events: 100,
-};
-
-/// Measures both servers and prints the ratios.
-pub(crate) fn apiserver() -> Result<()> {
-    binaries::ensure_kubernetes()?;
-    crate::run::run("cargo", &["build", "--release", "--workspace", "--bins"])?;
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .enable_all()
-        .build()
-        .context("starting the runtime")?;
-    eprintln!("kube-apiserver and etcd (synced):");
-    let theirs = runtime.block_on(kubernetes(FULL))?;
-    eprintln!("muster (synced):");
-    let ours = runtime.block_on(muster(FULL))?;
-    eprintln!();
-    report::print(&ours, &theirs);
-    Ok(())
-}
-
-async fn kubernetes(sizes: Sizes) -> Result<Vec<Measure>> {
-    let start = Instant::now();
-    let server = Kubernetes::start(&Options {
-        durability: Durability::Synced,
-        ..Options::default()
-    })?;
-    let processes = vec![server.server(), server.etcd().process()];
-    measures(start, server.kubeconfig(), sizes, processes).await
-}
-
-async fn muster(sizes: Sizes) -> Result<Vec<Measure>> {
-    let start = Instant::now();
-    let server = Muster::start(binary()?)?;
-    let processes = vec![server.process()];
-    measures(start, server.kubeconfig(), sizes, processes).await
-}
-
-/// Everything that is measured of servers that have just started.
-async fn measures(
-    start: Instant,
-    kubeconfig: &Kubeconfig,
-    sizes: Sizes,
-    servers: Vec<&Process>,
-) -> Result<Vec<Measure>> {
-    let started = start.elapsed().as_secs_f64();
-    let mut measures = vec![Measure::new("start", Better::Less, started, "s")];
-    let load = Load::new(kubeconfig, sizes, servers.clone())?;
-    measures.extend(load.run().await?);
-    let memory = servers.iter().map(|server| server.resident_memory());
-    let memory = memory.sum::<Result<u64>>()? as f64 / 1e6;
-    measures.push(Measure::new("resident memory", Better::Less, memory, "MB"));
-    Ok(measures)
-}
-
-/// The binary that cargo has just built beside us.
-fn binary() -> Result<PathBuf> {
+/// Builds the binary that is measured and gives its path: cargo puts it beside us.
+fn build() -> Result<PathBuf> {
+    let arguments = ["build", "--release", "--workspace", "--bins", "--locked"];
+    crate::run::run("cargo", &arguments)?;
     let own = std::env::current_exe().context("asking where we are")?;
     Ok(own.with_file_name("muster"))
+}
+
+fn runtime() -> Result<Runtime> {
+    let mut builder = tokio::runtime::Builder::new_multi_thread();
+    builder.enable_all().build().context("starting the runtime")
 }
