@@ -64,9 +64,12 @@ impl<'a> Plan<'a> {
                 builder.push(" ORDER BY o.namespace, o.name");
             }
             Plan::Index(entries) => {
+                // An entry leads to its object by a lookup. As a plain join the engine may hold
+                // all entries of a namespace against all its objects instead.
                 builder.push(" FROM ").push(entries.table).push(
-                    " l JOIN object o ON o.resource = l.resource \
-                     AND o.namespace = l.namespace AND o.name = l.name",
+                    " l CROSS JOIN LATERAL (SELECT o.namespace, o.name, o.body FROM object o \
+                     WHERE o.resource = l.resource AND o.namespace = l.namespace \
+                     AND o.name = l.name OFFSET 0) o",
                 );
                 join_facts(&mut builder, facts);
                 within(&mut builder, scope, "l");
