@@ -18,7 +18,7 @@ use muster_apiserver::store::{Detail, Key, Resource, StoreError};
 use muster_kind::Body;
 use sqlx::postgres::PgRow;
 use sqlx::{Connection, PgConnection, Row};
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 const ATTEMPT: &str = "computing a report";
 
@@ -44,13 +44,11 @@ pub(super) async fn call(
     if let Some((_, facts)) = &prepared.next {
         links.extend(facts.links.iter().map(|link| indexed(link)));
     }
+    let links: Vec<String> = links.into_iter().collect();
     if &*prepared.resource == REPORTS {
         record(&mut transaction, prepared).await?;
-        for link in &links {
-            count(&mut transaction, link).await?;
-        }
+        count(&mut transaction, &links).await?;
     }
-    let links: Vec<String> = links.into_iter().collect();
     let (last, unfinished): (Option<i64>, bool) = sqlx::query_as(TOUCH)
         .bind(WORKLOADS)
         .bind(&links)
@@ -86,41 +84,68 @@ async fn record(connection: &mut PgConnection, write: &Prepared) -> Result<(), s
     query.execute(connection).await.map(drop)
 }
 
+// Here and below each link is looked up by itself: joined with all links at once, the engine may
+// find it cheaper to read every link there is, as long as it does not know how many there are.
 const ANSWERING: &str = "
-SELECT s.entries
-FROM clock c
-JOIN field f ON f.resource = c.id
-JOIN finding s ON s.namespace = f.namespace AND s.name = f.name
-WHERE c.resource = $1 AND f.key = $2 AND f.value = $3";
+SELECT v.value, s.entries
+FROM unnest($3::TEXT[]) v (value)
+CROSS JOIN LATERAL (
+    SELECT f.namespace, f.name
+    FROM field f
+    WHERE f.resource = (SELECT id FROM clock WHERE resource = $1)
+    AND f.key = $2 AND f.value = v.value
+    OFFSET 0
+) f
+JOIN finding s ON s.namespace = f.namespace AND s.name = f.name";
 
 const TALLY: &str = "
 INSERT INTO tally (link, critical, high, medium, low, unknown, suppressed)
-VALUES ($1, $2, $3, $4, $5, $6, $7)
+SELECT *
+FROM unnest($1::TEXT[], $2::BIGINT[], $3::BIGINT[], $4::BIGINT[], $5::BIGINT[], $6::BIGINT[], $7::BIGINT[])
 ON CONFLICT (link) DO UPDATE SET
     critical = excluded.critical, high = excluded.high, medium = excluded.medium,
     low = excluded.low, unknown = excluded.unknown, suppressed = excluded.suppressed";
 
 const NO_TALLY: &str = "
 DELETE FROM tally
-WHERE link = $1";
+WHERE link = ANY ($1)";
 
-/// Counts what the reports that answer to a link have found together.
-async fn count(connection: &mut PgConnection, link: &str) -> Result<(), sqlx::Error> {
-    let sets: Vec<Vec<u8>> = sqlx::query_scalar(ANSWERING)
+/// Counts what the reports that answer to each link have found together. The clock is locked
+/// meanwhile and others wait for it, so this takes as few trips as it can.
+async fn count(connection: &mut PgConnection, links: &[String]) -> Result<(), sqlx::Error> {
+    let found: Vec<(String, Vec<u8>)> = sqlx::query_as(ANSWERING)
         .bind(REPORTS)
         .bind(LINK)
-        .bind(link)
+        .bind(links)
         .fetch_all(&mut *connection)
         .await?;
+    let mut sets: BTreeMap<String, Vec<Vec<u8>>> = BTreeMap::new();
+    for (link, entries) in found {
+        sets.entry(link).or_default().push(entries);
+    }
+    let gone: Vec<&String> = links
+        .iter()
+        .filter(|link| !sets.contains_key(*link))
+        .collect();
+    if !gone.is_empty() {
+        let query = sqlx::query(NO_TALLY).bind(gone);
+        query.execute(&mut *connection).await?;
+    }
     if sets.is_empty() {
-        let gone = sqlx::query(NO_TALLY).bind(link).execute(connection).await;
-        return gone.map(drop);
+        return Ok(());
     }
-    let counts = Findings::count(&sets).map_err(|error| sqlx::Error::Decode(Box::new(error)))?;
-    let mut query = sqlx::query(TALLY).bind(link);
-    for count in counts.0 {
-        query = query.bind(count);
+    let mut columns: [Vec<i64>; 6] = Default::default();
+    for sets in sets.values() {
+        let counts = Findings::count(sets).map_err(|error| sqlx::Error::Decode(error.into()))?;
+        for (column, count) in columns.iter_mut().zip(counts.0) {
+            column.push(count);
+        }
     }
+    let counted: Vec<&String> = sets.keys().collect();
+    let query = sqlx::query(TALLY).bind(counted);
+    let query = columns
+        .into_iter()
+        .fold(query, |query, column| query.bind(column));
     query.execute(connection).await.map(drop)
 }
 
@@ -157,16 +182,26 @@ WHERE link = ANY ($1)";
 const FOUND_IMAGES: &str = "
 SELECT f.value, f.namespace, f.name
 FROM unnest($3::TEXT[]) v (value)
-JOIN field f ON f.value = v.value
-WHERE f.resource = (SELECT id FROM clock WHERE resource = $1) AND f.key = $2";
+CROSS JOIN LATERAL (
+    SELECT f.value, f.namespace, f.name
+    FROM field f
+    WHERE f.resource = (SELECT id FROM clock WHERE resource = $1)
+    AND f.key = $2 AND f.value = v.value
+    OFFSET 0
+) f";
 
 const FOUND_REPORTS: &str = "
 SELECT f.value, f.namespace, f.name, b.revision_at, b.form, b.blobs, b.text
 FROM unnest($3::TEXT[]) v (value)
-JOIN field f ON f.value = v.value
+CROSS JOIN LATERAL (
+    SELECT f.resource, f.value, f.namespace, f.name
+    FROM field f
+    WHERE f.resource = (SELECT id FROM clock WHERE resource = $1)
+    AND f.key = $2 AND f.value = v.value
+    OFFSET 0
+) f
 JOIN object o ON o.resource = f.resource AND o.namespace = f.namespace AND o.name = f.name
 JOIN body b ON b.id = o.body
-WHERE f.resource = (SELECT id FROM clock WHERE resource = $1) AND f.key = $2
 ORDER BY f.value, f.namespace, f.name";
 
 /// Looks up, all in one snapshot, what is known under some links.
