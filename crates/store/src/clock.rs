@@ -4,11 +4,50 @@ use muster_apiserver::store::{EventType, StoreError};
 
 /// The revision of a resource that was never written; its first write gets the next. It is not 0,
 /// which clients of Kubernetes read as "any".
-pub(crate) const BEGINNING: i64 = 1;
+const BEGINNING: i64 = 1;
 
-/// How far every clock jumps when the database is not the one it was: farther than any clock
-/// could have run in the life that was lost.
-pub(crate) const JUMP: i64 = 1 << 32;
+/// Farther than any clock could have run in a life that was lost.
+const JUMP: i64 = 1 << 32;
+
+/// The latest second that counts, in the year 2242: revisions stay below 2^53, up to which every
+/// reader of JSON can count.
+const LATEST: i64 = (1 << 33) - 1;
+
+/// The revision at which all clocks begin in this life of the database, those of resources that
+/// are first written later too. PostgreSQL has the same rule in its schema.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Origin(pub(crate) i64);
+
+impl Origin {
+    /// That of the first life.
+    pub(crate) const FIRST: Origin = Origin(BEGINNING);
+
+    /// That of a new life, given the highest revision known of those before. The time moves it on
+    /// by a million revisions each second, more than any clock is written: so it lies behind all
+    /// that the lost life gave, and one backup restored twice is two lives that share no
+    /// revision. Where the time is not ahead, as within one second or with a clock put back, a
+    /// jump has to do.
+    pub(crate) fn after(highest: i64, milliseconds: i64) -> Self {
+        let by_time = (milliseconds / 1000).clamp(0, LATEST) << 20;
+        match by_time > highest {
+            true => Origin(by_time),
+            false => Origin(highest.saturating_add(JUMP)),
+        }
+    }
+
+    /// The clock of a resource that was never written. Of a life before nothing is promised; the
+    /// first has none before.
+    pub(crate) fn clock(self) -> Clock {
+        Clock {
+            resource: 0,
+            revision: self.0,
+            compacted: match self == Origin::FIRST {
+                true => 0,
+                false => self.0,
+            },
+        }
+    }
+}
 
 /// A resource's clock.
 #[derive(Clone, Copy, Debug)]
@@ -33,13 +72,6 @@ impl From<(i64, i64, i64)> for Clock {
 }
 
 impl Clock {
-    /// The clock of a resource that was never written.
-    pub(crate) const NEW: Clock = Clock {
-        resource: 0,
-        revision: BEGINNING,
-        compacted: 0,
-    };
-
     /// Refuses what lies outside of the log.
     pub(crate) fn check(&self, asked: u64) -> Result<(), StoreError> {
         if signed(asked) > self.revision {
@@ -92,5 +124,43 @@ pub(crate) fn event_type(number: i64) -> Option<EventType> {
         1 => Some(EventType::Modified),
         2 => Some(EventType::Deleted),
         _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_new_life_begins_behind_all_that_was_given_and_at_its_second() {
+        let second = 1 << 20;
+        for (highest, milliseconds, expected) in [
+            (1, 1_700_000_000_000, 1_700_000_000 * second),
+            (1, 1_700_000_000_999, 1_700_000_000 * second),
+            (
+                1_699_999_999 * second + 5,
+                1_700_000_000_000,
+                1_700_000_000 * second,
+            ),
+            (
+                1_700_000_000 * second,
+                1_700_000_000_999,
+                1_700_000_000 * second + JUMP,
+            ),
+            (
+                1_800_000_000 * second,
+                1_700_000_000_000,
+                1_800_000_000 * second + JUMP,
+            ),
+            (7, 0, 7 + JUMP),
+            (7, -1, 7 + JUMP),
+            (7, i64::MAX, LATEST << 20),
+            (LATEST << 20, i64::MAX, (LATEST << 20) + JUMP),
+        ] {
+            let origin = Origin::after(highest, milliseconds);
+            assert_eq!(origin, Origin(expected), "{highest} at {milliseconds}");
+            assert_eq!(origin.clock().compacted, expected);
+        }
+        assert_eq!(Origin::FIRST.clock().compacted, 0);
     }
 }

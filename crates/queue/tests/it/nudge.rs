@@ -188,8 +188,13 @@ async fn it_ends_with_what_it_listens_to() -> Result<()> {
     drop(one.written);
     tokio::time::timeout(LONG, one.task).await??;
     two.end().await?;
-    // And also where nobody ever answers.
+    // And also where nobody listens, or somebody who takes the call and never says a word.
     let nowhere = Replica::start("nats://127.0.0.1:9");
     tokio::task::yield_now().await;
-    nowhere.end().await
+    nowhere.end().await?;
+    let mute = tokio::net::TcpListener::bind("127.0.0.1:0").await?;
+    let address = mute.local_addr()?;
+    let stopped = Replica::start(&format!("nats://{address}"));
+    let _call = tokio::time::timeout(LONG, mute.accept()).await??;
+    stopped.end().await
 }

@@ -36,6 +36,15 @@ const FLAWS: &[(&str, &str)] = &[
         )",
     ),
     (
+        "a clock has run too far",
+        "SELECT EXISTS (
+            SELECT 1 FROM clock WHERE rv NOT BETWEEN 1 AND 1 << 62
+            OR compacted_rv NOT BETWEEN 0 AND rv
+            UNION ALL
+            SELECT 1 FROM meta WHERE value NOT BETWEEN 1 AND 1 << 62
+        )",
+    ),
+    (
         "a state has lost its bytes",
         "SELECT EXISTS (
             SELECT 1 FROM body_blob r WHERE NOT EXISTS (

@@ -1,6 +1,7 @@
 //! Inventories in a file of their own, apart from the state: it may be thrown away at any time, and
-//! is, when it cannot be read. It is synced less often than the state: a power loss may cost the
-//! newest entries and nothing else.
+//! is, when it cannot be opened. The whole of it is not checked then: that could take longer than
+//! all else at the start, and whoever is refused reads the layer itself. It is synced less often
+//! than the state: a power loss may cost the newest entries and nothing else.
 
 use super::{
     LayerAbout, LayerKey, LayerLimits, LayerPut, Layers, NOTED, Packed, STEP, Weight, about,
@@ -49,7 +50,7 @@ pub struct SqliteLayers {
 }
 
 impl SqliteLayers {
-    /// Opens the file, making it if it is not there, and anew if it is damaged or of another
+    /// Opens the file, making it if it is not there, and anew if that shows damage or another
     /// version. The caller sees to it that no other process has it.
     pub async fn open(path: &Path) -> Result<Self, OpenError> {
         match SqliteLayers::try_open(path).await {

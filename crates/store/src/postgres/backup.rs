@@ -32,12 +32,12 @@ SET LOCAL enable_hashjoin = on;
 SET LOCAL enable_mergejoin = on";
 
 const INCARNATION: &str = "
-SELECT number
+SELECT number, origin
 FROM incarnation";
 
-const NUMBER: &str = "
+const LIFE: &str = "
 INSERT INTO meta (key, value)
-VALUES ('incarnation', $1)";
+VALUES ('incarnation', $1), ('origin', $2)";
 
 /// Copies the store of a database into an empty file.
 pub(crate) async fn backup(options: &Options, to: &Path) -> Result<(), BackupError> {
@@ -80,12 +80,12 @@ pub(crate) async fn backup(options: &Options, to: &Path) -> Result<(), BackupErr
     copy.selectable()
         .await
         .map_err(Fault::told(&failed, &file))?;
-    let number: i64 = sqlx::query_scalar(INCARNATION)
+    let (number, origin): (i64, i64) = sqlx::query_as(INCARNATION)
         .fetch_one(&mut *snapshot)
         .await
         .map_err(&failed)?;
-    let made = sqlx::query(NUMBER).bind(number).execute(&mut target).await;
-    made.map_err(&file)?;
+    let life = sqlx::query(LIFE).bind(number).bind(origin);
+    life.execute(&mut target).await.map_err(&file)?;
     let ended = sqlx::query("COMMIT").execute(&mut target).await;
     ended.map_err(&file)?;
     target.close().await.map_err(&file)?;

@@ -1,10 +1,10 @@
 //! Reading the log: the clock and a range of the log's primary key in one statement, which is one
 //! snapshot, so nothing is compacted in between.
 
-use super::body;
 use super::connections::Connections;
 use super::fault::during;
-use crate::clock::{Clock, event_type, signed};
+use super::{body, read_clock};
+use crate::clock::{event_type, signed};
 use crate::fault::damaged;
 use muster_apiserver::store::{Event, Key, Resource, StoreError};
 use sqlx::Row;
@@ -13,11 +13,12 @@ use sqlx::postgres::PgRow;
 const ATTEMPT: &str = "reading the log";
 
 const EVENTS: &str = "
-SELECT c.id, c.rv, c.compacted_rv,
+SELECT i.origin, c.id, c.rv, c.compacted_rv,
     e.rv, e.type, e.namespace, e.name, e.before,
     a.revision_at, a.form, a.blobs, a.text,
     b.revision_at, b.form, b.blobs, b.text
-FROM clock c
+FROM incarnation i
+LEFT JOIN clock c ON c.resource = $1
 LEFT JOIN LATERAL (
     SELECT rv, type, namespace, name, body, before
     FROM event
@@ -27,7 +28,6 @@ LEFT JOIN LATERAL (
 ) e ON TRUE
 LEFT JOIN body a ON a.id = e.body
 LEFT JOIN body b ON b.id = e.before
-WHERE c.resource = $1
 ORDER BY e.rv";
 
 pub(super) async fn events(
@@ -46,15 +46,9 @@ pub(super) async fn events(
         .await
         .map_err(&failed)?;
     lease.done();
-    let clock = match rows.first() {
-        None => Clock::NEW,
-        Some(row) => Clock {
-            resource: row.try_get(0).map_err(&failed)?,
-            revision: row.try_get(1).map_err(&failed)?,
-            compacted: row.try_get(2).map_err(&failed)?,
-        },
-    };
-    clock.check(after)?;
+    let first = rows.first();
+    let first = first.ok_or_else(|| damaged("the database has no incarnation"))?;
+    read_clock(first).map_err(&failed)?.check(after)?;
     let events = rows.iter().filter_map(|row| event(row).transpose());
     events.collect()
 }
@@ -62,21 +56,21 @@ pub(super) async fn events(
 /// The entry of a row; a clock without entries is a row without one.
 fn event(row: &PgRow) -> Result<Option<Event>, StoreError> {
     let failed = during(ATTEMPT);
-    let revision: Option<i64> = row.try_get(3).map_err(&failed)?;
+    let revision: Option<i64> = row.try_get(4).map_err(&failed)?;
     let Some(revision) = revision else {
         return Ok(None);
     };
-    let number: i64 = row.try_get(4).map_err(&failed)?;
-    let before: Option<i64> = row.try_get(7).map_err(&failed)?;
+    let number: i64 = row.try_get(5).map_err(&failed)?;
+    let before: Option<i64> = row.try_get(8).map_err(&failed)?;
     Ok(Some(Event {
         revision: revision as u64,
         event: event_type(number)
             .ok_or_else(|| damaged("an entry of the log has an unknown type"))?,
         key: Key {
-            namespace: row.try_get(5).map_err(&failed)?,
-            name: row.try_get(6).map_err(&failed)?,
+            namespace: row.try_get(6).map_err(&failed)?,
+            name: row.try_get(7).map_err(&failed)?,
         },
-        body: body::read(row, 8)?,
-        before: before.map(|_| body::read(row, 12)).transpose()?,
+        body: body::read(row, 9)?,
+        before: before.map(|_| body::read(row, 13)).transpose()?,
     }))
 }

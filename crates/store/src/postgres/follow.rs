@@ -4,6 +4,7 @@
 
 use super::connections::Connections;
 use super::fault::during;
+use crate::clock::Origin;
 use crate::hints::Hints;
 use muster_apiserver::store::StoreError;
 use sqlx::PgConnection;
@@ -13,8 +14,9 @@ use tokio::sync::Notify;
 use tokio::time::{sleep, timeout};
 
 const CLOCKS: &str = "
-SELECT resource, rv
-FROM clock";
+SELECT i.origin, c.resource, c.rv
+FROM incarnation i
+LEFT JOIN clock c ON TRUE";
 
 /// The hints as the database has them.
 pub(super) async fn read(connection: &mut PgConnection) -> Result<Hints, sqlx::Error> {
@@ -24,9 +26,15 @@ pub(super) async fn read(connection: &mut PgConnection) -> Result<Hints, sqlx::E
 }
 
 async fn refresh(connection: &mut PgConnection, hints: &Hints) -> Result<(), sqlx::Error> {
-    let clocks: Vec<(String, i64)> = sqlx::query_as(CLOCKS).fetch_all(connection).await?;
-    for (resource, revision) in clocks {
-        hints.raise(&resource.into(), revision as u64);
+    let clocks: Vec<(i64, Option<String>, Option<i64>)> =
+        sqlx::query_as(CLOCKS).fetch_all(connection).await?;
+    if let Some((origin, ..)) = clocks.first() {
+        hints.raise_all(Origin(*origin));
+    }
+    for (_, resource, revision) in clocks {
+        if let (Some(resource), Some(revision)) = (resource, revision) {
+            hints.raise(&resource.into(), revision as u64);
+        }
     }
     Ok(())
 }

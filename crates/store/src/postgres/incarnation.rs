@@ -1,13 +1,12 @@
 //! Which life of the database this is. A database that was restored from a backup, or taken over
 //! by a standby that lacked the last writes, would give revisions again that clients have seen
-//! with other content. So the database remembers where it lived: when it finds itself elsewhere,
-//! every clock jumps, and the log before the jump counts as compacted, so that all who watch begin
-//! anew. Every connection looks before it is used, and one transaction decides for all processes.
+//! with other content. So the database remembers where it lived: when it finds itself elsewhere, it
+//! counts a new life. With that, by a trigger and so whichever build counts, every clock jumps to a
+//! new origin, and the log before it counts as compacted, so that all who watch begin anew. Every
+//! connection looks before it is used, and one transaction decides for all processes.
 
 use super::PostgresStore;
 use super::fault::{during, is_forbidden};
-use crate::clock::JUMP;
-use crate::computed::WORKLOADS;
 use muster_apiserver::store::StoreError;
 use sqlx::{Connection, PgConnection};
 
@@ -46,17 +45,6 @@ const WRITE: &str = "
 UPDATE incarnation
 SET number = $1, place = $2";
 
-/// In the order in which writes take clocks: the workloads' reports last.
-const LOCK: &str = "
-SELECT id
-FROM clock
-ORDER BY resource = $1, id
-FOR UPDATE";
-
-const LEAP: &str = "
-UPDATE clock
-SET rv = rv + $1, compacted_rv = rv + $1";
-
 /// Makes the place known to the database, with a new life if it was elsewhere before.
 pub(super) async fn settle(connection: &mut PgConnection, here: &str) -> Result<(), sqlx::Error> {
     let mut transaction = connection.begin().await?;
@@ -65,43 +53,28 @@ pub(super) async fn settle(connection: &mut PgConnection, here: &str) -> Result<
     if place.as_deref() == Some(here) {
         return transaction.rollback().await;
     }
-    if let Some(was) = &place {
-        tracing::warn!(
-            was,
-            is = here,
-            "the database was restored or taken over; watches begin anew"
-        );
-        leap(&mut transaction, number, Some(here)).await?;
-    } else {
-        sqlx::query(WRITE)
-            .bind(number)
-            .bind(here)
-            .execute(&mut *transaction)
-            .await?;
-    }
+    let number = match &place {
+        None => number,
+        Some(was) => {
+            tracing::warn!(
+                was,
+                is = here,
+                "the database was restored or taken over; watches begin anew"
+            );
+            number + 1
+        }
+    };
+    write(&mut transaction, number, Some(here)).await?;
     transaction.commit().await
 }
 
-async fn leap(
+async fn write(
     connection: &mut PgConnection,
     number: i64,
     place: Option<&str>,
-) -> Result<i64, sqlx::Error> {
-    let next = number + 1;
-    sqlx::query(LOCK)
-        .bind(WORKLOADS)
-        .execute(&mut *connection)
-        .await?;
-    sqlx::query(LEAP)
-        .bind(JUMP)
-        .execute(&mut *connection)
-        .await?;
-    sqlx::query(WRITE)
-        .bind(next)
-        .bind(place)
-        .execute(connection)
-        .await?;
-    Ok(next)
+) -> Result<(), sqlx::Error> {
+    let query = sqlx::query(WRITE).bind(number).bind(place);
+    query.execute(connection).await.map(drop)
 }
 
 const ATTEMPT: &str = "beginning a new incarnation";
@@ -122,7 +95,7 @@ async fn renew(connection: &mut PgConnection) -> Result<i64, sqlx::Error> {
     let mut transaction = connection.begin().await?;
     let (number, place): (i64, Option<String>) =
         sqlx::query_as(READ).fetch_one(&mut *transaction).await?;
-    let next = leap(&mut transaction, number, place.as_deref()).await?;
+    write(&mut transaction, number + 1, place.as_deref()).await?;
     transaction.commit().await?;
-    Ok(next)
+    Ok(number + 1)
 }

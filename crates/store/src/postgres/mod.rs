@@ -29,7 +29,7 @@ pub(crate) use restore::restore;
 pub use open::OpenError;
 pub use options::{Options, Tls};
 
-use crate::clock::Clock;
+use crate::clock::{Clock, Origin};
 use crate::hints::Hints;
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -39,7 +39,8 @@ use muster_apiserver::store::{
     Detail, Event, Key, ListQuery, Page, Resource, Store, StoreError, Stored, Write,
 };
 use muster_kind::{Body, Digest};
-use sqlx::PgConnection;
+use sqlx::postgres::PgRow;
+use sqlx::{PgConnection, Row};
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -234,15 +235,29 @@ impl Store for PostgresStore {
 }
 
 const CLOCK: &str = "
-SELECT id, rv, compacted_rv
-FROM clock
-WHERE resource = $1";
+SELECT i.origin, c.id, c.rv, c.compacted_rv
+FROM incarnation i
+LEFT JOIN clock c ON c.resource = $1";
 
 async fn clock(connection: &mut PgConnection, resource: &Resource) -> Result<Clock, StoreError> {
-    let found: Option<(i64, i64, i64)> = sqlx::query_as(CLOCK)
+    let failed = during("reading a clock");
+    let row = sqlx::query(CLOCK)
         .bind(&**resource)
-        .fetch_optional(connection)
+        .fetch_one(connection)
         .await
-        .map_err(during("reading a clock"))?;
-    Ok(found.map_or(Clock::NEW, Clock::from))
+        .map_err(&failed)?;
+    read_clock(&row).map_err(&failed)
+}
+
+/// The clock of a row that begins with the origin and the clock's columns, if it has a clock.
+fn read_clock(row: &PgRow) -> Result<Clock, sqlx::Error> {
+    let resource: Option<i64> = row.try_get(1)?;
+    Ok(match resource {
+        None => Origin(row.try_get(0)?).clock(),
+        Some(resource) => Clock {
+            resource,
+            revision: row.try_get(2)?,
+            compacted: row.try_get(3)?,
+        },
+    })
 }

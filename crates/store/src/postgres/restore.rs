@@ -7,7 +7,7 @@ use super::text::indexed;
 use super::{OpenError, PostgresStore, incarnation, schema};
 use crate::backup::BackupError;
 use crate::backup::shape::{ALIKE, BLOBS_WHOLE, SELECTABLE, Table, Type};
-use crate::clock::JUMP;
+use crate::clock::Origin;
 use crate::sqlite;
 use futures::TryStreamExt;
 use sqlx::postgres::PgArguments;
@@ -80,8 +80,10 @@ pub(crate) async fn restore(
             })?;
     }
     let number = sqlite::incarnation(&mut source).await.map_err(&file)?;
+    let origin = sqlite::origin(&mut source).await.map_err(&file)?;
     source.close().await.map_err(&file)?;
-    finish(&mut transaction, number).await.map_err(&failed)?;
+    let finished = finish(&mut transaction, number, origin).await;
+    finished.map_err(&failed)?;
     transaction.commit().await.map_err(&failed)?;
     let _ = connection.close().await;
     Ok(())
@@ -209,22 +211,19 @@ UNION ALL
 SELECT setval(pg_get_serial_sequence('pending', 'id'), COALESCE(MAX(id), 0) + 1, false)
 FROM pending";
 
-const LEAP: &str = "
-UPDATE clock
-SET rv = rv + $1, compacted_rv = rv + $1";
-
+// With the number every clock jumps.
 const INCARNATION: &str = "
 UPDATE incarnation
-SET number = GREATEST(number, $1) + 1, place = $2";
+SET number = GREATEST(number, $1) + 1, place = $2, origin = GREATEST(origin, $3)";
 
-/// Begins the new life.
-async fn finish(connection: &mut PgConnection, number: i64) -> Result<(), sqlx::Error> {
+/// Begins the new life, behind that of the backup.
+async fn finish(
+    connection: &mut PgConnection,
+    number: i64,
+    origin: Origin,
+) -> Result<(), sqlx::Error> {
     sqlx::query(NUMBERS).execute(&mut *connection).await?;
-    sqlx::query(LEAP)
-        .bind(JUMP)
-        .execute(&mut *connection)
-        .await?;
     let here = incarnation::place(connection).await?;
     let renewed = sqlx::query(INCARNATION).bind(number).bind(here);
-    renewed.execute(connection).await.map(drop)
+    renewed.bind(origin.0).execute(connection).await.map(drop)
 }

@@ -31,6 +31,11 @@ const MIGRATIONS: &[Migration] = &[
         script: include_str!("migrations/0004.sql"),
         minimum: 2,
     },
+    // Triggers see to the origin for a build that does not know of it.
+    Migration {
+        script: include_str!("migrations/0005.sql"),
+        minimum: 2,
+    },
 ];
 
 /// The version this build reads and writes.

@@ -2,7 +2,7 @@
 //! change, by one script. A refused write leaves nothing behind.
 
 use super::script::Script;
-use super::{BEGINNING, computed};
+use super::{computed, origin};
 use crate::computed::{Touched, is_source};
 use crate::facts::Facts;
 use crate::prepare::{Outcome, Prepared, refusal};
@@ -34,7 +34,7 @@ WHERE c.resource = $1";
 
 const NEW_CLOCK: &str = "
 INSERT INTO clock (resource, rv, compacted_rv)
-VALUES ($1, $2, 0)";
+VALUES ($1, $2, $3)";
 
 /// Makes one write in the transaction that is open on `connection`.
 pub(super) async fn apply(
@@ -53,15 +53,17 @@ pub(super) async fn apply(
     let current = match current {
         Some(current) => current,
         None => {
+            let clock = origin(connection).await?.clock();
             let made = sqlx::query(NEW_CLOCK)
                 .bind(&*write.resource)
-                .bind(BEGINNING)
+                .bind(clock.revision)
+                .bind(clock.compacted)
                 .execute(&mut *connection)
                 .await?;
             let resource = made.last_insert_rowid();
             Current {
                 resource,
-                clock: BEGINNING,
+                clock: clock.revision,
                 ..Current::default()
             }
         }

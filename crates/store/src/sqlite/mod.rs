@@ -23,12 +23,12 @@ mod writer;
 
 pub(crate) use backup::{backup, blank};
 pub(crate) use fault::is_damaged;
-pub(crate) use incarnation::incarnation;
+pub(crate) use incarnation::{incarnation, origin};
 pub(crate) use open::look;
 pub(crate) use restore::restore;
 pub(crate) use schema::{KNOWN, tables, tables_of, version};
 
-use crate::clock::{BEGINNING, Clock, event_number, event_type, signed};
+use crate::clock::{Clock, Origin, event_number, event_type, signed};
 use crate::hints::Hints;
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -174,20 +174,29 @@ impl Store for SqliteStore {
 }
 
 const CLOCK: &str = "
-SELECT id, rv, compacted_rv
-FROM clock
-WHERE resource = $1";
+SELECT c.id, c.rv, c.compacted_rv,
+    CASE WHEN c.id IS NULL THEN (SELECT value FROM meta WHERE key = 'origin') END
+FROM (SELECT 1)
+LEFT JOIN clock c ON c.resource = $1";
 
 async fn clock<'e>(
     executor: impl SqliteExecutor<'e>,
     resource: &Resource,
 ) -> Result<Clock, StoreError> {
-    let found: Option<(i64, i64, i64)> = sqlx::query_as(CLOCK)
+    type Found = (Option<i64>, Option<i64>, Option<i64>, Option<i64>);
+    let found: Found = sqlx::query_as(CLOCK)
         .bind(&**resource)
-        .fetch_optional(executor)
+        .fetch_one(executor)
         .await
         .map_err(during("reading a clock"))?;
-    Ok(found.map_or(Clock::NEW, Clock::from))
+    Ok(match found {
+        (Some(resource), Some(revision), Some(compacted), _) => Clock {
+            resource,
+            revision,
+            compacted,
+        },
+        (.., origin) => origin.map_or(Origin::FIRST, Origin).clock(),
+    })
 }
 
 const CLOCKS: &str = "
@@ -202,6 +211,7 @@ impl Hints {
     }
 
     async fn refresh(&self, connection: &mut SqliteConnection) -> Result<(), sqlx::Error> {
+        self.raise_all(origin(connection).await?);
         let clocks: Vec<(String, i64)> = sqlx::query_as(CLOCKS).fetch_all(connection).await?;
         for (resource, revision) in clocks {
             self.raise(&resource.into(), revision as u64);

@@ -1,13 +1,14 @@
 //! Replicas that nudge each other over a real NATS server: news comes at once while it is there,
 //! and comes all the same while it is not.
 
-use crate::postgres::{options, server};
+use crate::postgres::{options, server, wait_for};
 use crate::suite::*;
 use muster_apiserver::store::Store;
 use muster_queue::NatsOptions;
 use muster_store::PostgresStore;
 use muster_testkit::nats::Nats;
-use std::sync::Arc;
+use std::collections::HashSet;
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 use tokio_util::sync::CancellationToken;
 
@@ -21,6 +22,8 @@ struct Replica {
     store: Arc<PostgresStore>,
     /// A nudge counts only while somebody follows.
     hint: tokio::sync::watch::Receiver<u64>,
+    /// The resource and revision of every nudge that it got.
+    heard: Arc<Mutex<HashSet<(String, u64)>>>,
     stop: CancellationToken,
     talking: tokio::task::JoinHandle<()>,
 }
@@ -32,15 +35,21 @@ impl Replica {
         let store = Arc::new(PostgresStore::open(options).await.unwrap());
         let stop = CancellationToken::new();
         let hearer = store.clone();
+        let heard: Arc<Mutex<HashSet<(String, u64)>>> = Arc::default();
+        let ear = heard.clone();
         let talking = tokio::spawn(muster_queue::nudge(
             NatsOptions::new(nats.url()),
             store.written(),
-            move |resource, revision| hearer.nudge(resource, revision),
+            move |resource, revision| {
+                hearer.nudge(resource, revision);
+                ear.lock().unwrap().insert((resource.to_string(), revision));
+            },
             stop.clone(),
         ));
         Replica {
             hint: store.hint(&things()),
             store,
+            heard,
             stop,
             talking,
         }
@@ -136,10 +145,17 @@ async fn words_that_are_not_true_change_nothing() {
         |_, _| {},
         liar.clone(),
     ));
-    for number in 0..50 {
-        let _ = lies.send((things(), u64::MAX - number));
-        let _ = lies.send((resource(&format!("invented-{number}")), 1));
-    }
+    // Until the liar is connected nobody hears it; of a burst only the largest lie is told.
+    wait_for("the hearing of all lies", async || {
+        for number in 0..20 {
+            let _ = lies.send((things(), u64::MAX - number));
+            let _ = lies.send((resource(&format!("invented-{number}")), 1));
+        }
+        let heard = two.heard.lock().unwrap();
+        let heard = |name: &str, revision| heard.contains(&(name.to_owned(), revision));
+        heard(THINGS, u64::MAX) && (0..20).all(|number| heard(&format!("invented-{number}"), 1))
+    })
+    .await;
     let revision = one.write("true").await;
     assert!(two.sees(revision, LONG).await);
     assert_eq!(revision, before + 1);

@@ -317,6 +317,53 @@ async fn a_dump_that_is_restored_is_a_new_incarnation() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_build_that_knows_no_origin_begins_there_all_the_same() {
+    let (database, store) = fresh().await;
+    let sql = |text: &str| server().sql(&database, text).unwrap();
+    // So it makes a clock, and so it begins a new life.
+    let clock = "INSERT INTO clock (resource, rv, compacted_rv) VALUES ('NAME', 1, 0)
+        ON CONFLICT (resource) DO NOTHING";
+    let life = "BEGIN; SELECT number FROM incarnation FOR UPDATE;
+        UPDATE clock SET rv = rv + 4294967296, compacted_rv = rv + 4294967296;
+        UPDATE incarnation SET number = number + 1; COMMIT";
+    let clocks = "SELECT c.rv - i.origin, c.rv - c.compacted_rv
+        FROM clock c, incarnation i ORDER BY c.id";
+    sql(&clock.replace("NAME", "first"));
+    assert_eq!(sql("SELECT rv, compacted_rv FROM clock"), "1|0");
+    sql(life);
+    sql(&clock.replace("NAME", "second"));
+    assert_eq!(sql(clocks), "0|0\n0|0");
+    let origin = store.revision(&things()).await.unwrap();
+    assert_is_of_now(origin);
+    assert_eq!(sql("SELECT origin FROM incarnation"), origin.to_string());
+    sql(life);
+    assert!(store.revision(&things()).await.unwrap() > origin);
+    assert_eq!(sql(clocks), "0|0\n0|0");
+    store.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn first_writes_beside_a_new_life_are_of_one_of_both() {
+    let (database, store) = fresh().await;
+    let other = open(server(), &database).await;
+    for round in 0..5 {
+        let writes = (0..8).map(|number| {
+            let shared: Shared = store.clone();
+            let name = format!("r{round}-{number}");
+            async move { Thing::new("a", "x").of(&name).create(&shared).await }
+        });
+        let writes = futures::future::join_all(writes);
+        let (renewed, _) = tokio::join!(other.renew_incarnation(), writes);
+        assert_eq!(renewed.unwrap(), round + 2);
+        let behind = "SELECT COUNT(*) FROM clock c, incarnation i
+            WHERE c.rv < i.origin OR c.compacted_rv <> i.origin";
+        assert_eq!(server().sql(&database, behind).unwrap(), "0");
+    }
+    store.close().await;
+    other.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn requests_that_are_given_up_leave_nothing_behind() {
     let (database, store) = fresh().await;
     let shared: Shared = store.clone();

@@ -19,6 +19,7 @@ use muster_kind::{Body, Digest, FieldPath};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::SystemTime;
 
 /// Gives every case, by its module, to a macro that runs it over an engine.
 macro_rules! every_case {
@@ -259,8 +260,8 @@ pub(crate) fn number(body: &Body) -> u64 {
 /// A new incarnation began when the newest revision was `before`, that of `thing`: the log is
 /// refused up to the jump, and everything goes on behind it.
 pub(crate) async fn assert_jumped(store: &Shared, thing: &Thing, before: u64) {
-    let now = before + (1 << 32);
-    assert_eq!(store.revision(&things()).await.unwrap(), now);
+    let now = store.revision(&things()).await.unwrap();
+    assert_is_of_now(now);
     let refused = store.events(&things(), before, 10).await;
     assert!(
         matches!(refused, Err(StoreError::Compacted { compacted, .. }) if compacted == now),
@@ -275,4 +276,17 @@ pub(crate) async fn assert_jumped(store: &Shared, thing: &Thing, before: u64) {
     // What lies before the jump goes with the next compaction.
     store.compact(0, 0).await.unwrap();
     assert_eq!(store.events(&things(), now + 1, 10).await.unwrap().len(), 0);
+}
+
+/// A revision at which a life began, a little while ago at most.
+pub(crate) fn assert_is_of_now(origin: u64) {
+    let now = seconds();
+    assert!((now - 600..=now).contains(&(origin >> 20)), "{origin}");
+    assert_eq!(origin % (1 << 20), 0, "{origin}");
+}
+
+/// Since 1970.
+pub(crate) fn seconds() -> u64 {
+    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+    since.unwrap().as_secs()
 }
