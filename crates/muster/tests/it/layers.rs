@@ -9,6 +9,7 @@ use muster_testkit::http::{Client, Request, Response};
 use muster_testkit::muster::Muster;
 use muster_testkit::push::digest;
 use std::io::Write;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 const INVENTORY: &str = "application/vnd.muster.layer-inventory+json";
 const MEBIBYTE: usize = 1024 * 1024;
@@ -183,8 +184,16 @@ async fn an_inventory_as_large_as_allowed_is_kept_and_a_larger_one_is_not() -> R
     assert_eq!(put(client, &path("x"), largest.clone()).await?.status, 201);
     assert_eq!(client.get(&path("x")).await?.body, largest);
     let larger = vec![b' '; 16 * MEBIBYTE + 1];
-    let answer = put(client, &path("y"), larger.clone()).await?;
-    refused("one byte more", &answer, 413)?;
+    // It is refused by what its head declares: the server may hang up on whoever goes on.
+    let mut stream = client.connect().await?;
+    let (target, length) = (path("y"), larger.len());
+    let head = format!(
+        "PUT {target} HTTP/1.1\r\nhost: localhost\r\ncontent-type: {INVENTORY}\r\ncontent-length: {length}\r\n\r\n"
+    );
+    stream.write_all(head.as_bytes()).await?;
+    let mut answer = vec![0; b"HTTP/1.1 413".len()];
+    stream.read_exact(&mut answer).await?;
+    assert_eq!(answer, b"HTTP/1.1 413");
     let gzip = |bytes: &[u8]| -> Result<Request> {
         let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
         encoder.write_all(bytes)?;
