@@ -99,10 +99,15 @@ impl ReportAuthors {
                 "it shows images of the namespace {namespace:?}, where {:?} may not get vulnerabilityreports",
                 review.who.user
             ))),
-            Decision::Unknown(why) => Err(Status::unavailable(format!(
-                "nobody can tell now whether {:?} may get vulnerabilityreports in {namespace:?}: {why}",
-                review.who.user
-            ))),
+            Decision::Unknown(why) => {
+                tracing::warn!(why, "asking for the rights of a report's author");
+                let mut status = Status::unavailable(format!(
+                    "nobody can tell now whether {:?} may get vulnerabilityreports in {namespace:?}",
+                    review.who.user
+                ));
+                status.retry_after = Some(1);
+                Err(status)
+            }
         }
     }
 }

@@ -70,10 +70,15 @@ impl Admission for Namespaces {
             Ok(Some(false)) => Ok(Vec::new()),
             Ok(Some(true)) => Err(review.namespace_ends()),
             Ok(None) => Err(review.namespace_missing()),
-            Err(error) => Err(Status::unavailable(format!(
-                "nobody can tell now whether the namespace {:?} exists: {error}",
-                review.namespace
-            ))),
+            Err(error) => {
+                tracing::warn!(error, "looking for a namespace");
+                let mut status = Status::unavailable(format!(
+                    "nobody can tell now whether the namespace {:?} exists",
+                    review.namespace
+                ));
+                status.retry_after = Some(1);
+                Err(status)
+            }
         }
     }
 }

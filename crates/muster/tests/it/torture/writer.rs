@@ -20,6 +20,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 pub(super) enum Outcome {
     /// Acknowledged, with the revision and content the client was told.
     Written(u64, u64),
+    /// The same, on condition that the object was still at a revision.
+    Replaced(u64, u64, u64),
     /// A deletion of the object with this uid was acknowledged.
     Deleted(String),
     /// Refused: it must not be in the log.
@@ -58,7 +60,7 @@ impl Writer {
                     Outcome::Unknown
                 }
             };
-            if matches!(outcome, Outcome::Written(..) | Outcome::Deleted(_)) {
+            if !matches!(outcome, Outcome::Refused | Outcome::Unknown) {
                 self.acknowledged.fetch_add(1, Ordering::Relaxed);
             }
             ledger.push((resource, mark, outcome));
@@ -91,9 +93,13 @@ async fn write(
             };
             let mut new = new;
             new["metadata"]["resourceVersion"] = old["metadata"]["resourceVersion"].clone();
+            let base = text(&old, "/metadata/resourceVersion").parse()?;
             let request = Request::new(Method::PUT, object);
             let request = request.body("application/json", new.to_string())?;
-            written(client.send(request).await?)
+            Ok(match written(client.send(request).await?)? {
+                Outcome::Written(revision, content) => Outcome::Replaced(revision, content, base),
+                other => other,
+            })
         }
         6 => {
             let request = Request::new(Method::PATCH, object);
@@ -183,11 +189,18 @@ fn shown(answer: &Response) -> String {
 }
 
 /// Holds the log of a resource against the ledgers: every acknowledged write is in it, once, at
-/// the revision the client was told; what was refused is not; and nobody else wrote.
+/// the revision the client was told; what replaced a state follows on that very state, so that no
+/// update is lost; what was refused is not in it; and nobody else wrote.
 pub(super) fn check(resource: Resource, log: &[Entry], ledgers: &[Line]) -> Result<(), String> {
     let mut marks: BTreeMap<&str, &Entry> = BTreeMap::new();
     let mut deleted: BTreeMap<&str, usize> = BTreeMap::new();
+    let mut newest: BTreeMap<&str, u64> = BTreeMap::new();
+    let mut before: BTreeMap<u64, u64> = BTreeMap::new();
     for entry in log {
+        let seen = &entry.sighting;
+        if let Some(previous) = newest.insert(&seen.key, seen.revision) {
+            before.insert(seen.revision, previous);
+        }
         match entry.sighting.change {
             super::model::Change::Deleted => *deleted.entry(&entry.uid).or_default() += 1,
             _ => {
@@ -201,7 +214,16 @@ pub(super) fn check(resource: Resource, log: &[Entry], ledgers: &[Line]) -> Resu
     for (_, mark, outcome) in ledgers.iter().filter(|line| line.0 == resource) {
         let found = marks.remove(mark.as_str());
         match (outcome, found) {
-            (Outcome::Written(revision, content), Some(entry)) => {
+            (Outcome::Replaced(revision, _, base), _) if before.get(revision) != Some(base) => {
+                let found = before.get(revision);
+                return Err(format!(
+                    "lost update: {mark} at {revision} replaced {base}, but {found:?} was there"
+                ));
+            }
+            (
+                Outcome::Written(revision, content) | Outcome::Replaced(revision, content, _),
+                Some(entry),
+            ) => {
                 let seen = &entry.sighting;
                 if (seen.revision, seen.content) != (*revision, *content) {
                     return Err(format!(
@@ -209,7 +231,7 @@ pub(super) fn check(resource: Resource, log: &[Entry], ledgers: &[Line]) -> Resu
                     ));
                 }
             }
-            (Outcome::Written(revision, _), None) => {
+            (Outcome::Written(revision, _) | Outcome::Replaced(revision, ..), None) => {
                 return Err(format!("lost: {mark} was told {revision}"));
             }
             (Outcome::Deleted(uid), _) => {
