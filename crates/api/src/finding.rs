@@ -49,6 +49,20 @@ pub fn report() -> Schema {
                     string().describe("Identifies the state of all VEX hubs."),
                 ),
         )
+        .field(
+            "incomplete",
+            list(
+                object()
+                    .describe("A file that should have been understood and was not.")
+                    .field("path", string().describe("The file."))
+                    .field("reason", string().describe("Why it was not.")),
+            )
+            .describe("What was not understood; there may be more findings than are shown."),
+        )
+        .field(
+            "notes",
+            list(string()).describe("What could not be matched, and why."),
+        )
 }
 
 /// Counts by severity. A suppressed finding counts as suppressed and nowhere else.

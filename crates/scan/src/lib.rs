@@ -21,6 +21,7 @@ pub mod limits;
 pub mod matching;
 pub mod node;
 pub mod os;
+pub mod output;
 pub mod package;
 pub mod purl;
 pub mod python;

@@ -2,12 +2,14 @@
 //! counts, then findings grouped by where they are.
 
 use crate::digest::Digest;
+use crate::layer::Incomplete;
 use crate::matching::{Finding, Findings};
 use crate::package::Detector;
 use crate::purl::Purl;
 use crate::sbom::Bill;
 use crate::vulnerability::{Cvss, Metadata, Severity};
 use serde::{Deserialize, Serialize};
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 /// A report.
@@ -30,6 +32,12 @@ pub struct Report {
     /// The statements that suppressed findings.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub vex: Option<VexState>,
+    /// Files that should have been understood and were not: there may be more than was found.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub incomplete: Vec<Incomplete>,
+    /// What could not be matched, and why.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<String>,
 }
 
 /// Counts by severity. A suppressed finding counts as suppressed and nowhere else.
@@ -139,6 +147,15 @@ pub struct ReportFinding {
     /// When its description last changed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub modified_at: Option<String>,
+    /// It is on the list of exploited vulnerabilities.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub known_exploited: bool,
+    /// Probability of exploitation within 30 days.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub epss_score: Option<f32>,
+    /// Share of vulnerabilities that score no higher.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub epss_percentile: Option<f32>,
     /// A VEX statement says it does no harm here.
     pub suppressed: bool,
     /// That statement.
@@ -207,6 +224,8 @@ impl Report {
             .collect();
         let mut report = Report {
             results,
+            incomplete: bill.incomplete.clone(),
+            notes: findings.notes.clone(),
             scanned_at: now.map(Into::into),
             scanner: Scanner {
                 name: "muster".into(),
@@ -219,16 +238,41 @@ impl Report {
             ..Report::default()
         };
         report.count();
+        report.rank();
         report
+    }
+
+    /// Puts what matters most first: what is exploited, then what is worst, then what is likely to
+    /// be exploited. Suppressed findings come last.
+    pub fn rank(&mut self) {
+        for result in &mut self.results {
+            result.vulnerabilities.sort_by(|left, right| {
+                left.urgency()
+                    .cmp(&right.urgency())
+                    .then_with(|| left.likelihood().total_cmp(&right.likelihood()).reverse())
+                    .then_with(|| left.package_name.cmp(&right.package_name))
+                    .then_with(|| left.package_path.cmp(&right.package_path))
+                    .then_with(|| left.cve.cmp(&right.cve))
+            });
+        }
+    }
+
+    /// The findings, wherever they are.
+    pub fn findings(&self) -> impl Iterator<Item = &ReportFinding> {
+        self.results.iter().flat_map(|one| &one.vulnerabilities)
+    }
+
+    /// The worst of what is not suppressed.
+    pub fn worst(&self) -> Option<Severity> {
+        let open = self.findings().filter(|finding| !finding.suppressed);
+        open.map(ReportFinding::rated).max()
     }
 
     /// Counts the findings anew, as must be done after some were suppressed.
     pub fn count(&mut self) {
         let mut summary = Summary::default();
-        let findings = self.results.iter().flat_map(|one| &one.vulnerabilities);
-        for finding in findings {
-            let severity = Severity::named(&finding.severity).unwrap_or_default();
-            let count = match severity {
+        for finding in self.findings() {
+            let count = match finding.rated() {
                 _ if finding.suppressed => &mut summary.suppressed,
                 Severity::Critical => &mut summary.critical,
                 Severity::High => &mut summary.high,
@@ -239,6 +283,22 @@ impl Report {
             *count += 1;
         }
         self.summary = summary;
+    }
+}
+
+impl ReportFinding {
+    /// How bad it is.
+    pub fn rated(&self) -> Severity {
+        Severity::named(&self.severity).unwrap_or_default()
+    }
+
+    fn urgency(&self) -> (bool, Reverse<bool>, Reverse<Severity>) {
+        let exploited = Reverse(self.known_exploited);
+        (self.suppressed, exploited, Reverse(self.rated()))
+    }
+
+    fn likelihood(&self) -> f32 {
+        self.epss_score.unwrap_or_default()
     }
 }
 
@@ -290,6 +350,9 @@ fn line(bill: &Bill, finding: &Finding) -> ReportFinding {
         cwes: about.cwes.clone(),
         published_at: about.published.clone(),
         modified_at: about.modified.clone(),
+        known_exploited: false,
+        epss_score: None,
+        epss_percentile: None,
         suppressed: false,
         vex_status: None,
     }

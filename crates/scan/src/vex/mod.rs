@@ -10,7 +10,7 @@ pub use openvex::{Document, VexError};
 use crate::purl::Purl;
 use crate::report::{Report, VexState, VexStatus};
 use openvex::{Statement, Verdict};
-use product::covers;
+pub(crate) use product::covers;
 use std::collections::HashMap;
 
 /// Every statement that is known, by vulnerability.

@@ -4,7 +4,7 @@
 use crate::purl::Purl;
 
 /// Whether `stated` covers `package`.
-pub(super) fn covers(stated: &Purl, package: &Purl) -> bool {
+pub(crate) fn covers(stated: &Purl, package: &Purl) -> bool {
     let given = |stated: &str, actual: &str| stated.is_empty() || stated == actual;
     stated.kind == package.kind
         && stated.namespace == package.namespace

@@ -1,0 +1,185 @@
+//! Tables, held against how they look.
+
+use super::*;
+use crate::layer::Incomplete;
+use crate::report::VexStatus;
+
+fn finding(package: &str, cve: &str, severity: &str, fixed: &[&str]) -> ReportFinding {
+    ReportFinding {
+        cve: cve.into(),
+        title: format!("{package}: a flaw with a rather long title"),
+        package_name: package.into(),
+        installed_version: "1.0-1".into(),
+        fixed_versions: fixed.iter().map(|&version| version.into()).collect(),
+        status: if fixed.is_empty() {
+            "will_not_fix"
+        } else {
+            "fixed"
+        }
+        .into(),
+        severity: severity.into(),
+        ..ReportFinding::default()
+    }
+}
+
+fn inspection(findings: Vec<ReportFinding>) -> Inspection {
+    let mut report = Report {
+        results: vec![ReportResult {
+            target: "app (debian 12.7)".into(),
+            class: "os-pkgs".into(),
+            kind: "debian".into(),
+            vulnerabilities: findings,
+        }],
+        ..Report::default()
+    };
+    report.count();
+    report.rank();
+    Inspection {
+        name: "registry.example/app:1".into(),
+        digest: String::new(),
+        platform: Some("linux/amd64".into()),
+        os: Some("debian 12.7".into()),
+        packages: 88,
+        report,
+    }
+}
+
+#[test]
+fn packages_come_with_the_worst_first_and_their_findings_together() {
+    let shown = inspection(vec![
+        finding("zlib", "CVE-2", "MEDIUM", &[]),
+        finding("openssl", "CVE-3", "LOW", &["1.2"]),
+        finding("openssl", "CVE-1", "CRITICAL", &["1.1"]),
+    ]);
+    let expected = "\
+registry.example/app:1 (debian 12.7, linux/amd64)
+88 packages, 3 vulnerabilities: 1 critical, 1 medium, 1 low
+
+debian packages
+PACKAGE  INSTALLED  FIXED IN      SEVERITY  VULNERABILITY  TITLE
+openssl  1.0-1      1.1           critical  CVE-1          openssl: a flaw with a rather long title
+                    1.2           low       CVE-3          openssl: a flaw with a rather long title
+zlib     1.0-1      will not fix  medium    CVE-2          zlib: a flaw with a rather long title
+";
+    assert_eq!(table(&shown, Style::default()), expected);
+}
+
+#[test]
+fn what_is_exploited_comes_first_and_says_so() {
+    let mut exploited = finding("zlib", "CVE-2", "LOW", &["2"]);
+    exploited.known_exploited = true;
+    exploited.epss_score = Some(0.9412);
+    let mut likely = finding("curl", "CVE-4", "HIGH", &["2"]);
+    likely.epss_score = Some(0.5);
+    let unlikely = finding("bash", "CVE-5", "HIGH", &["2"]);
+    let shown = table(
+        &inspection(vec![unlikely, likely, exploited]),
+        Style::default(),
+    );
+    let rows: Vec<&str> = shown
+        .lines()
+        .skip(5)
+        .map(|row| row.split("  ").next().unwrap())
+        .collect();
+    assert_eq!(rows, ["zlib", "curl", "bash"]);
+    assert!(
+        shown.contains("CVE-2          exploited 94.1%  zlib"),
+        "{shown}"
+    );
+    assert!(
+        shown.contains("CVE-4          50.0%            curl"),
+        "{shown}"
+    );
+}
+
+#[test]
+fn a_table_fits_the_terminal() {
+    let shown = inspection(vec![finding(
+        &"long".repeat(20),
+        "CVE-2024-12345",
+        "HIGH",
+        &["1.1"],
+    )]);
+    for width in [40, 60, 80, 100, 120, 200] {
+        let style = Style {
+            width: Some(width),
+            ..Style::default()
+        };
+        let drawn = table(&shown, style);
+        let widest = drawn
+            .lines()
+            .skip(4)
+            .map(UnicodeWidthStr::width)
+            .max()
+            .unwrap();
+        // The columns that matter are never cut away; only the title gives way.
+        assert!(widest <= width.max(90), "{width}: {widest}\n{drawn}");
+        assert!(drawn.contains("CVE-2024-12345"));
+    }
+}
+
+#[test]
+fn suppressed_findings_are_counted_and_listed_if_asked_for() {
+    let mut harmless = finding("zlib", "CVE-2", "HIGH", &[]);
+    harmless.suppressed = true;
+    harmless.vex_status = Some(VexStatus {
+        status: "not_affected".into(),
+        ..VexStatus::default()
+    });
+    let shown = inspection(vec![harmless]);
+    let quiet = table(&shown, Style::default());
+    assert!(
+        quiet.contains("88 packages, no vulnerabilities (1 suppressed)"),
+        "{quiet}"
+    );
+    assert!(!quiet.contains("CVE-2"));
+    let style = Style {
+        suppressed: true,
+        ..Style::default()
+    };
+    assert!(table(&shown, style).contains("not affected  CVE-2"));
+}
+
+#[test]
+fn nothing_that_a_terminal_obeys_gets_through() {
+    let mut nasty = finding("zlib", "CVE-2", "HIGH", &["1"]);
+    nasty.title = "a\u{1b}[2Jb\u{7}\nc\u{202e}d\u{9b}1m".into();
+    let mut shown = inspection(vec![nasty]);
+    shown.name = "image\u{1b}]0;owned\u{7}".into();
+    shown.report.incomplete = vec![Incomplete {
+        path: "a\u{1b}[1m".into(),
+        reason: "b\r".into(),
+    }];
+    shown.report.notes = vec!["c\u{1b}".into()];
+    let drawn = table(&shown, Style::default());
+    let obeyed = |one: char| one != '\n' && (one.is_control() || one == '\u{202e}');
+    assert!(!drawn.contains(obeyed), "{drawn:?}");
+}
+
+#[test]
+fn what_was_not_understood_is_named() {
+    let mut shown = inspection(vec![]);
+    let incomplete = |number: usize| Incomplete {
+        path: format!("app/{number}.jar"),
+        reason: "it is cut short".into(),
+    };
+    shown.report.incomplete = (0..12).map(incomplete).collect();
+    shown.report.notes = vec!["packages of type hex are not matched".into()];
+    let drawn = table(&shown, Style::default());
+    assert!(drawn.contains("  app/0.jar: it is cut short\n"));
+    assert!(drawn.contains("  and 2 more\n"));
+    assert!(drawn.ends_with("Note: packages of type hex are not matched\n"));
+}
+
+#[test]
+fn colours_follow_severities() {
+    let style = Style {
+        colour: true,
+        ..Style::default()
+    };
+    let drawn = table(
+        &inspection(vec![finding("a", "CVE-1", "CRITICAL", &["1"])]),
+        style,
+    );
+    assert!(drawn.contains("\u{1b}[1;31mcritical\u{1b}[0m"), "{drawn:?}");
+}
