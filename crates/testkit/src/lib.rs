@@ -14,6 +14,8 @@ pub mod http;
 pub mod kubeconfig;
 pub mod kubectl;
 pub mod kubernetes;
+pub mod layout;
+pub mod measure;
 pub mod muster;
 pub mod nats;
 pub mod port;
