@@ -5,7 +5,7 @@
 use crate::digest::Digest;
 use crate::layer::path::{above, hidden_by};
 use crate::layer::{Found, Incomplete, LayerInventory, PathSet};
-use crate::os::{self, Os, OsFact};
+use crate::os::{self, Build, Os, OsFact};
 use crate::package::{Detector, Package};
 use crate::third_party;
 use serde::{Deserialize, Serialize};
@@ -42,6 +42,8 @@ pub struct Component {
 /// A file that is still there, with the layer of each of its packages.
 struct Live<'a> {
     found: &'a Found,
+    /// The layer of the file itself.
+    place: usize,
     origins: Vec<usize>,
     hidden_by: Vec<u64>,
 }
@@ -96,6 +98,7 @@ impl<'a> Merge<'a> {
             let live = Live {
                 origins: origins(place, found, before.as_ref()),
                 hidden_by: hidden_by(&path),
+                place,
                 found,
             };
             self.files.insert(path, live);
@@ -145,6 +148,23 @@ impl<'a> Merge<'a> {
             .collect()
     }
 
+    /// How the image was built: every layer of a build adds its own files, and the uppermost names
+    /// the build.
+    fn build(&self) -> Option<Build> {
+        let mut builds: Vec<_> = (self.files.values())
+            .filter_map(|live| match live.found {
+                Found::Os(OsFact { build, .. }) => Some((live.place, build.as_ref()?)),
+                _ => None,
+            })
+            .collect();
+        builds.sort_by_key(|(place, _)| *place);
+        let mut all = Build::default();
+        for (_, build) in &builds {
+            all.add(build);
+        }
+        (!builds.is_empty()).then_some(all)
+    }
+
     fn finish(mut self, digests: &[Digest]) -> Contents {
         let facts: BTreeMap<String, OsFact> = self
             .files
@@ -190,8 +210,9 @@ impl<'a> Merge<'a> {
         // A file that a later layer replaced or deleted is no loss.
         self.incomplete.sort();
         self.incomplete.dedup();
+        let build = self.build();
         Contents {
-            os: os::decide(&facts),
+            os: os::decide(&facts).map(|os| Os { build, ..os }),
             components,
             incomplete: self.incomplete,
         }
@@ -406,6 +427,41 @@ mod tests {
         };
         base.files.insert(STATUS.into(), status);
         assert_eq!(merged(&[base]), names(&[("node", 0), ("x", 0), ("y", 0)]));
+    }
+
+    #[test]
+    fn builds_add_up_and_the_uppermost_names_the_image() {
+        let built = |path: &str, sets: &[&str], nvr: Option<&str>| {
+            let mut layer = LayerInventory::default();
+            let build = Build {
+                content_sets: sets.iter().map(|set| (*set).to_owned()).collect(),
+                nvr: nvr.map(Into::into),
+                architecture: None,
+            };
+            let fact = OsFact {
+                build: Some(build),
+                ..OsFact::default()
+            };
+            layer.files.insert(path.into(), Found::Os(fact));
+            layer
+        };
+        let mut base = built("root/buildinfo/Dockerfile-z-1-1", &["b"], Some("z-1-1"));
+        let release = OsFact {
+            family: Some(crate::os::Family::RedHat),
+            ..OsFact::default()
+        };
+        let path = "etc/os-release".into();
+        base.files.insert(path, Found::Os(release));
+        let upper = built(
+            "root/buildinfo/Dockerfile-a-1-1",
+            &["b", "a"],
+            Some("a-1-1"),
+        );
+        let digests = [Digest::of(b"0"), Digest::of(b"1")];
+        let contents = merge(digests.iter().zip([&base, &upper]));
+        let build = contents.os.unwrap().build.unwrap();
+        assert_eq!(build.content_sets, ["a", "b"]);
+        assert_eq!(build.nvr.as_deref(), Some("a-1-1"));
     }
 
     #[test]

@@ -1,6 +1,10 @@
 //! Which distribution an image is. Several files may say so, each in its own way; each yields a
 //! fact, and the facts of an image together decide.
 
+mod build;
+
+pub use build::Build;
+
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -19,6 +23,9 @@ pub struct Os {
     /// The vendor's extended support is switched on.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub extended: bool,
+    /// How the image was built, where the distribution's maker left word of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub build: Option<Build>,
 }
 
 impl Os {
@@ -29,6 +36,7 @@ impl Os {
             version: version.into(),
             repository: None,
             extended: false,
+            build: None,
         }
     }
 }
@@ -123,6 +131,20 @@ pub struct OsFact {
     /// Extended support is switched on.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub extended: bool,
+    /// How the image was built.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub build: Option<Build>,
+}
+
+impl OsFact {
+    /// About how many bytes it takes to remember it.
+    pub(crate) fn weight(&self) -> usize {
+        let sets = self.build.iter().flat_map(|build| &build.content_sets);
+        size_of::<OsFact>()
+            + sets
+                .map(|set| size_of::<String>() + set.len())
+                .sum::<usize>()
+    }
 }
 
 /// The files that say something, by what they look like.
@@ -136,6 +158,8 @@ pub(crate) enum OsFile {
     RedHatRelease,
     SystemRelease,
     UbuntuAdvantage,
+    BuildManifest,
+    BuildRecipe,
 }
 
 /// The places where `os-release` lies, the one that a user may change first.
@@ -173,18 +197,24 @@ pub(crate) fn file(path: &str) -> Option<OsFile> {
         "etc/apk/repositories" => Some(OsFile::ApkRepositories),
         "etc/system-release" | "usr/lib/system-release" => Some(OsFile::SystemRelease),
         "var/lib/ubuntu-advantage/status.json" => Some(OsFile::UbuntuAdvantage),
+        path if build::is_manifest(path) => Some(OsFile::BuildManifest),
+        path if build::is_recipe(path) => Some(OsFile::BuildRecipe),
         _ => None,
     }
 }
 
 /// What a file says; nothing where it says nothing of use.
-pub(crate) fn read(file: OsFile, contents: &[u8]) -> Option<OsFact> {
+pub(crate) fn read(file: OsFile, path: &str, contents: &[u8]) -> Option<OsFact> {
     let text = String::from_utf8_lossy(contents);
     let line = text.lines().next().unwrap_or_default().trim();
     let fact = |family: Option<Family>, version: &str| OsFact {
         family,
         version: (!version.is_empty()).then(|| version.to_owned()),
-        extended: false,
+        ..OsFact::default()
+    };
+    let built = |build: Build| OsFact {
+        build: Some(build),
+        ..OsFact::default()
     };
     match file {
         OsFile::Release => release(&text),
@@ -202,6 +232,8 @@ pub(crate) fn read(file: OsFile, contents: &[u8]) -> Option<OsFact> {
             extended: true,
             ..OsFact::default()
         }),
+        OsFile::BuildManifest => build::manifest(contents).map(built),
+        OsFile::BuildRecipe => build::recipe(path, contents).map(built),
     }
 }
 
@@ -257,7 +289,7 @@ fn release(text: &str) -> Option<OsFact> {
     Some(OsFact {
         family: Some(family),
         version,
-        extended: false,
+        ..OsFact::default()
     })
 }
 
@@ -283,7 +315,7 @@ fn red_hat(line: &str) -> Option<OsFact> {
     Some(OsFact {
         family: Some(family),
         version: Some(version),
-        extended: false,
+        ..OsFact::default()
     })
 }
 
@@ -297,7 +329,7 @@ fn amazon(line: &str) -> Option<OsFact> {
     Some(OsFact {
         family: Some(Family::Amazon),
         version: Some(version.into()),
-        extended: false,
+        ..OsFact::default()
     })
 }
 
@@ -375,6 +407,7 @@ pub fn decide(facts: &BTreeMap<String, OsFact>) -> Option<Os> {
         repository: repository.filter(|_| family == Family::Alpine),
         extended: family == Family::Ubuntu && facts.values().any(|fact| fact.extended),
         version: exact.or_else(|| fact.version.clone()).unwrap_or_default(),
+        build: None,
         family,
     })
 }

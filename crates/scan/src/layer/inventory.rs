@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Changes whenever the same layer would yield another inventory.
-pub const ANALYZER_VERSION: u32 = 1;
+pub const ANALYZER_VERSION: u32 = 2;
 
 /// What was found in a layer.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -57,6 +57,23 @@ pub enum Found {
     Owned(PathSet),
     /// Nothing, but it hides a file of the same name that did.
     Nothing,
+}
+
+impl Found {
+    /// About how many bytes it takes to remember it.
+    pub(super) fn weight(&self) -> usize {
+        match self {
+            Found::Packages {
+                packages, owned, ..
+            } => {
+                let packages = packages.iter().map(Package::weight);
+                packages.sum::<usize>() + owned.len() * size_of::<u64>()
+            }
+            Found::Owned(paths) => paths.len() * size_of::<u64>(),
+            Found::Os(fact) => fact.weight(),
+            Found::Nothing => 0,
+        }
+    }
 }
 
 /// A file that should have been understood.

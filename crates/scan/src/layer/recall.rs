@@ -5,7 +5,6 @@
 use super::inventory::{ANALYZER_VERSION, Found, LayerInventory};
 use super::path;
 use crate::limits::{Exceeded, Limits};
-use crate::package::Package;
 
 /// Why something that was kept is not an inventory.
 #[derive(Debug, thiserror::Error)]
@@ -76,19 +75,12 @@ fn weigh(inventory: &LayerInventory, limits: &Limits) -> Result<(), Exceeded> {
     }
     let mut packages = 0;
     for (path, found) in &inventory.files {
-        bytes += path.len();
-        match found {
-            Found::Packages {
-                packages: found,
-                owned,
-                ..
-            } => {
-                packages += found.len();
-                bytes += found.iter().map(Package::weight).sum::<usize>();
-                bytes += owned.len() * size_of::<u64>();
-            }
-            Found::Owned(paths) => bytes += paths.len() * size_of::<u64>(),
-            Found::Os(_) | Found::Nothing => {}
+        bytes += path.len() + found.weight();
+        if let Found::Packages {
+            packages: found, ..
+        } = found
+        {
+            packages += found.len();
         }
     }
     let names = "bytes of names to remember from a layer";

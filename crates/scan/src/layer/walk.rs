@@ -7,7 +7,7 @@ use super::path;
 use super::tar::{Entry, Kind, Tar};
 use super::wanted::{Wanted, leads_to_a_database, wanted};
 use crate::limits::{Exceeded, Limits};
-use crate::package::{Detector, Package, Reading};
+use crate::package::{Detector, Reading};
 use crate::{apk, composer, dotnet, dpkg, go_binary, java, node, os, python, rpm, ruby};
 use std::io::{BufRead, Read};
 
@@ -127,7 +127,7 @@ impl Walk<'_> {
         let mut body = Vec::with_capacity(entry.size as usize);
         tar.body().read_to_end(&mut body)?;
         let found = match wanted {
-            Wanted::Os(file) => match os::read(file, &body) {
+            Wanted::Os(file) => match os::read(file, path, &body) {
                 Some(fact) => Found::Os(fact),
                 None => Found::Nothing,
             },
@@ -190,24 +190,15 @@ impl Walk<'_> {
     }
 
     fn keep(&mut self, path: &str, found: Found) -> Result<(), LayerError> {
-        let size = match &found {
-            Found::Packages {
-                packages, owned, ..
-            } => {
-                self.packages += packages.len();
-                let limit = self.limits.packages;
-                if self.packages > limit {
-                    return Err(LayerError::Limit(Exceeded::new(
-                        "packages in a layer",
-                        limit as u64,
-                    )));
-                }
-                packages.iter().map(Package::weight).sum::<usize>() + owned.len() * size_of::<u64>()
+        if let Found::Packages { packages, .. } = &found {
+            self.packages += packages.len();
+            let limit = self.limits.packages;
+            if self.packages > limit {
+                let exceeded = Exceeded::new("packages in a layer", limit as u64);
+                return Err(LayerError::Limit(exceeded));
             }
-            Found::Owned(paths) => paths.len() * size_of::<u64>(),
-            _ => 0,
-        };
-        self.remember(path.len() + size)?;
+        }
+        self.remember(path.len() + found.weight())?;
         self.inventory.files.insert(path.into(), found);
         Ok(())
     }

@@ -4,7 +4,7 @@ use super::*;
 
 fn decided(files: &[(&str, &str)]) -> Option<String> {
     let facts = files.iter().filter_map(|(path, contents)| {
-        let fact = read(file(path).expect(path), contents.as_bytes())?;
+        let fact = read(file(path).expect(path), path, contents.as_bytes())?;
         Some(((*path).to_owned(), fact))
     });
     decide(&facts.collect()).map(|os| os.to_string())
@@ -203,7 +203,7 @@ fn extended_support_is_noticed() {
     let facts = facts.map(|(path, text)| {
         (
             path.to_owned(),
-            read(file(path).unwrap(), text.as_bytes()).unwrap(),
+            read(file(path).unwrap(), path, text.as_bytes()).unwrap(),
         )
     });
     assert!(decide(&facts.into()).unwrap().extended);

@@ -2,7 +2,7 @@
 //! loss and read back; bills of other tools are read by the package URLs in them.
 
 use super::licence::{self, Licence};
-use super::{Bill, BillError, Subject};
+use super::{Bill, BillError, Subject, build_facts, build_of};
 use crate::digest::Digest;
 use crate::image::Component;
 use crate::layer::Incomplete;
@@ -234,6 +234,8 @@ fn system(os: &Os) -> ComponentValue {
     if os.extended {
         properties.push(property("ExtendedSupport", "true"));
     }
+    let facts = os.build.iter().flat_map(build_facts);
+    properties.extend(facts.map(|(key, value)| property(key, value)));
     ComponentValue {
         reference: SYSTEM.into(),
         kind: "operating-system".into(),
@@ -321,6 +323,7 @@ pub fn read(text: &[u8]) -> Result<Bill, BillError> {
                 version: value.version.clone(),
                 repository: value.facts("Repository").next().map(Into::into),
                 extended: value.facts("ExtendedSupport").next() == Some("true"),
+                build: build_of(|key| value.facts(key).map(Into::into).collect()),
             });
         }
         bill.components.extend(component_of(value));

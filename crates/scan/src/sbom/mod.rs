@@ -8,7 +8,7 @@ pub mod spdx;
 
 use crate::image::{Component, Contents};
 use crate::layer::Incomplete;
-use crate::os::Os;
+use crate::os::{Build, Os};
 
 /// A bill, whichever format it is written in.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -54,6 +54,30 @@ impl Bill {
             .strftime("%Y-%m-%dT%H:%M:%SZ")
             .to_string()
     }
+}
+
+const CONTENT_SET: &str = "ContentSet";
+const BUILD: &str = "Build";
+const BUILD_ARCHITECTURE: &str = "BuildArchitecture";
+
+/// A build as keys and values, the form that both formats have room for.
+fn build_facts(build: &Build) -> impl Iterator<Item = (&'static str, &str)> {
+    let sets = build.content_sets.iter().map(|set| (CONTENT_SET, set));
+    let nvr = build.nvr.iter().map(|nvr| (BUILD, nvr));
+    let architecture = build.architecture.iter();
+    sets.chain(nvr)
+        .chain(architecture.map(|name| (BUILD_ARCHITECTURE, name)))
+        .map(|(key, value)| (key, value.as_str()))
+}
+
+/// The build that such keys and values tell of.
+fn build_of(values: impl Fn(&'static str) -> Vec<String>) -> Option<Build> {
+    let build = Build {
+        content_sets: values(CONTENT_SET),
+        nvr: values(BUILD).pop(),
+        architecture: values(BUILD_ARCHITECTURE).pop(),
+    };
+    (build != Build::default()).then_some(build)
 }
 
 /// Why a bill could not be read or written.

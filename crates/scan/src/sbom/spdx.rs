@@ -3,7 +3,7 @@
 //! annotations of the form `Key: value`, which others use as well.
 
 use super::licence::{self, Licence};
-use super::{Bill, BillError, Subject};
+use super::{Bill, BillError, Subject, build_facts, build_of};
 use crate::digest::Digest;
 use crate::image::Component;
 use crate::layer::Incomplete;
@@ -243,6 +243,8 @@ fn system(os: &Os, annotation: &impl Fn(&str, &str) -> Annotation) -> PackageEnt
     if os.extended {
         annotations.push(annotation("ExtendedSupport", "true"));
     }
+    let facts = os.build.iter().flat_map(build_facts);
+    annotations.extend(facts.map(|(key, value)| annotation(key, value)));
     PackageEntry {
         primary_package_purpose: Some("OPERATING-SYSTEM".into()),
         annotations,
@@ -384,6 +386,7 @@ fn os_of(entry: &PackageEntry) -> Os {
         version: entry.version_info.clone(),
         repository: entry.facts("Repository").next().map(Into::into),
         extended: entry.facts("ExtendedSupport").next() == Some("true"),
+        build: build_of(|key| entry.facts(key).map(Into::into).collect()),
     }
 }
 

@@ -1,6 +1,7 @@
 //! Bills of ours and of other tools.
 
 use super::*;
+use crate::os::Build;
 use crate::package::Package;
 
 pub(crate) fn bill() -> Bill {
@@ -29,7 +30,14 @@ pub(crate) fn bill() -> Bill {
             digest: Digest::of(b"manifest").to_string(),
             created: Some("2024-05-06T07:08:09Z".into()),
         },
-        os: Some(Os::new(Family::Debian, "12.7")),
+        os: Some(Os {
+            build: Some(Build {
+                content_sets: vec!["a-rpms: x".into(), "b-rpms".into()],
+                nvr: Some("a-container-1-2".into()),
+                architecture: Some("x86_64".into()),
+            }),
+            ..Os::new(Family::Debian, "12.7")
+        }),
         components: vec![
             component(Detector::Dpkg, openssl, "var/lib/dpkg/status"),
             component(
