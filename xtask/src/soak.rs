@@ -8,7 +8,7 @@ use std::process::{Command, Stdio};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 /// The targets in `fuzz/fuzz_targets`.
-const TARGETS: [&str; 13] = [
+const TARGETS: [&str; 14] = [
     "selectors",
     "parse",
     "json_patch",
@@ -21,6 +21,7 @@ const TARGETS: [&str; 13] = [
     "bill",
     "vex",
     "packages",
+    "lockfiles",
     "versions",
 ];
 

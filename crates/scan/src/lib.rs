@@ -18,6 +18,7 @@ pub mod image;
 pub mod java;
 pub mod layer;
 pub mod limits;
+pub mod lockfile;
 pub mod matching;
 pub mod node;
 pub mod os;

@@ -120,6 +120,37 @@ pub enum Detector {
     /// What a Rust program says of itself.
     #[serde(rename = "rustbinary")]
     RustBinary,
+    /// A lockfile of npm.
+    Npm,
+    /// A lockfile of Yarn.
+    Yarn,
+    /// A lockfile of pnpm.
+    Pnpm,
+    /// Requirements of pip.
+    Pip,
+    /// A lockfile of Pipenv.
+    Pipenv,
+    /// A lockfile of Poetry.
+    Poetry,
+    /// A lockfile of uv.
+    Uv,
+    /// A lockfile of Cargo.
+    Cargo,
+    /// What a Go module requires.
+    #[serde(rename = "gomod")]
+    GoModule,
+    /// A project of Maven.
+    Pom,
+    /// A lockfile of Gradle.
+    Gradle,
+    /// A lockfile of Bundler.
+    Bundler,
+    /// A lockfile of Composer.
+    #[serde(rename = "composer")]
+    ComposerLock,
+    /// A lockfile of NuGet.
+    #[serde(rename = "nuget")]
+    NuGet,
 }
 
 /// Where a package comes from, which decides how versions compare and which advisories count.
@@ -151,7 +182,7 @@ pub enum Ecosystem {
 
 impl Detector {
     /// All there are.
-    pub const ALL: [Detector; 11] = [
+    pub const ALL: [Detector; 25] = [
         Detector::Dpkg,
         Detector::Apk,
         Detector::Rpm,
@@ -163,6 +194,20 @@ impl Detector {
         Detector::Composer,
         Detector::DotnetCore,
         Detector::RustBinary,
+        Detector::Npm,
+        Detector::Yarn,
+        Detector::Pnpm,
+        Detector::Pip,
+        Detector::Pipenv,
+        Detector::Poetry,
+        Detector::Uv,
+        Detector::Cargo,
+        Detector::GoModule,
+        Detector::Pom,
+        Detector::Gradle,
+        Detector::Bundler,
+        Detector::ComposerLock,
+        Detector::NuGet,
     ];
 
     /// The ecosystem of the packages it finds.
@@ -171,14 +216,20 @@ impl Detector {
             Detector::Dpkg => Ecosystem::Debian,
             Detector::Apk => Ecosystem::Alpine,
             Detector::Rpm => Ecosystem::Rpm,
-            Detector::GoBinary => Ecosystem::Go,
-            Detector::NodePackage => Ecosystem::Npm,
-            Detector::PythonPackage => Ecosystem::Python,
-            Detector::Jar => Ecosystem::Maven,
-            Detector::Gemspec => Ecosystem::Ruby,
-            Detector::Composer => Ecosystem::Composer,
-            Detector::DotnetCore => Ecosystem::NuGet,
-            Detector::RustBinary => Ecosystem::Cargo,
+            Detector::GoBinary | Detector::GoModule => Ecosystem::Go,
+            Detector::NodePackage | Detector::Npm | Detector::Yarn | Detector::Pnpm => {
+                Ecosystem::Npm
+            }
+            Detector::PythonPackage
+            | Detector::Pip
+            | Detector::Pipenv
+            | Detector::Poetry
+            | Detector::Uv => Ecosystem::Python,
+            Detector::Jar | Detector::Pom | Detector::Gradle => Ecosystem::Maven,
+            Detector::Gemspec | Detector::Bundler => Ecosystem::Ruby,
+            Detector::Composer | Detector::ComposerLock => Ecosystem::Composer,
+            Detector::DotnetCore | Detector::NuGet => Ecosystem::NuGet,
+            Detector::RustBinary | Detector::Cargo => Ecosystem::Cargo,
         }
     }
 
@@ -201,6 +252,20 @@ impl Detector {
             Detector::Composer => "composer-vendor",
             Detector::DotnetCore => "dotnet-core",
             Detector::RustBinary => "rustbinary",
+            Detector::Npm => "npm",
+            Detector::Yarn => "yarn",
+            Detector::Pnpm => "pnpm",
+            Detector::Pip => "pip",
+            Detector::Pipenv => "pipenv",
+            Detector::Poetry => "poetry",
+            Detector::Uv => "uv",
+            Detector::Cargo => "cargo",
+            Detector::GoModule => "gomod",
+            Detector::Pom => "pom",
+            Detector::Gradle => "gradle",
+            Detector::Bundler => "bundler",
+            Detector::ComposerLock => "composer",
+            Detector::NuGet => "nuget",
         }
     }
 
@@ -251,5 +316,21 @@ impl Ecosystem {
             .into_iter()
             .map(Detector::ecosystem)
             .find(|ecosystem| ecosystem.purl_type() == kind)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_detector_has_one_name_wherever_it_is_written() {
+        for detector in Detector::ALL {
+            assert_eq!(Detector::named(detector.name()), Some(detector));
+            let written = serde_json::to_value(detector).unwrap();
+            assert_eq!(written, detector.name());
+        }
+        let names: std::collections::BTreeSet<_> = Detector::ALL.map(Detector::name).into();
+        assert_eq!(names.len(), Detector::ALL.len());
     }
 }

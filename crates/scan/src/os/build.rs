@@ -146,7 +146,7 @@ fn words(text: &str, variables: &BTreeMap<String, String>) -> Vec<String> {
                 }
                 if braced {
                     // What else stands in braces says what to do without a value.
-                    drop(rest.by_ref().find(|one| *one == '}'));
+                    let _ = rest.by_ref().find(|one| *one == '}');
                 }
                 let value = variables.get(&name).map_or("", String::as_str);
                 let word = word.get_or_insert_default();
