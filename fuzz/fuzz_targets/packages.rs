@@ -2,13 +2,13 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use muster_scan::{apk, dpkg, go_binary, java, node, python, rpm};
+use muster_scan::{apk, dpkg, embedded, go_binary, java, node, python, rpm, rust_binary};
 
 fuzz_target!(|bytes: &[u8]| {
     let Some((which, contents)) = bytes.split_first() else {
         return;
     };
-    match which % 8 {
+    match which % 11 {
         0 => drop(dpkg::status(contents)),
         1 => drop(dpkg::files(contents)),
         2 => drop(apk::installed(contents)),
@@ -16,6 +16,9 @@ fuzz_target!(|bytes: &[u8]| {
         4 => drop(go_binary::read(contents)),
         5 => drop(node::package("a/node_modules/b/package.json", contents)),
         6 => drop(python::metadata(contents)),
-        _ => drop(java::archive(contents)),
+        7 => drop(java::archive(contents)),
+        8 => drop(embedded::read(contents)),
+        9 => drop(rust_binary::read(contents)),
+        _ => drop(rpm::manifest(contents)),
     }
 });

@@ -148,6 +148,50 @@ impl<'a> Merge<'a> {
             .collect()
     }
 
+    /// What bills in the image name beyond what was found. Of the distribution's packages its own
+    /// database knows all, so a bill counts for them only where there is none.
+    fn stated(
+        &self,
+        found: &[Component],
+        owned: &[&PathSet],
+        digests: &[Digest],
+    ) -> Vec<Component> {
+        let has_database = found.iter().any(|one| one.detector.is_os());
+        let known: HashSet<_> = found
+            .iter()
+            .map(|one| {
+                (
+                    one.detector.ecosystem(),
+                    &one.package.name,
+                    &one.package.version,
+                )
+            })
+            .collect();
+        let mut stated = Vec::new();
+        for (path, live) in &self.files {
+            let Found::Stated(packages) = live.found else {
+                continue;
+            };
+            if owned.iter().any(|owned| owned.contains(path)) {
+                continue;
+            }
+            for one in packages {
+                let package = &one.package;
+                let key = (one.detector.ecosystem(), &package.name, &package.version);
+                if one.detector.is_os() && has_database || known.contains(&key) {
+                    continue;
+                }
+                stated.push(Component {
+                    detector: one.detector,
+                    package: package.clone(),
+                    path: path.clone(),
+                    layer: digests.get(live.place).cloned(),
+                });
+            }
+        }
+        stated
+    }
+
     /// How the image was built: every layer of a build adds its own files, and the uppermost names
     /// the build.
     fn build(&self) -> Option<Build> {
@@ -205,6 +249,7 @@ impl<'a> Merge<'a> {
                 });
             }
         }
+        components.extend(self.stated(&components, &owned, digests));
         components.sort();
         once(&mut components);
         // A file that a later layer replaced or deleted is no loss.
@@ -287,6 +332,7 @@ fn is_below(path: &str, directory: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::embedded::Stated;
 
     const STATUS: &str = "var/lib/dpkg/status";
 
@@ -462,6 +508,35 @@ mod tests {
         let build = contents.os.unwrap().build.unwrap();
         assert_eq!(build.content_sets, ["a", "b"]);
         assert_eq!(build.nvr.as_deref(), Some("a-1-1"));
+    }
+
+    #[test]
+    fn a_bill_counts_where_nothing_else_speaks() {
+        let stated = |detector, name: &str, version: &str| Stated {
+            detector,
+            package: Package::new(name, version),
+        };
+        let bill = vec![
+            stated(Detector::NodePackage, "x", "1"),
+            stated(Detector::NodePackage, "x", "2"),
+            stated(Detector::GoBinary, "y", "1"),
+            stated(Detector::Dpkg, "z", "1"),
+        ];
+        let path = "opt/a/bill.spdx.json";
+        let mut base = layer(&[("app/package.json", &["x"])]);
+        base.files.insert(path.into(), Found::Stated(bill));
+        let all = names(&[("z", 0), ("y", 0), ("x", 0), ("x", 0)]);
+        assert_eq!(merged(&[base.clone()]), all);
+        let upper = layer(&[(STATUS, &["a"])]);
+        let expected = names(&[("a", 1), ("y", 0), ("x", 0), ("x", 0)]);
+        assert_eq!(merged(&[base.clone(), upper]), expected);
+        // Nor where the distribution put it there.
+        let mut owned = PathSet::default();
+        owned.insert(path);
+        owned.seal();
+        let list = "var/lib/dpkg/info/a.md5sums".into();
+        base.files.insert(list, Found::Owned(owned));
+        assert_eq!(merged(&[base]), names(&[("x", 0)]));
     }
 
     #[test]

@@ -89,6 +89,13 @@ pub struct Reading {
     pub owned: PathSet,
 }
 
+impl Reading {
+    pub(crate) fn with_problems(mut self, problems: Vec<String>) -> Self {
+        self.problems.extend(problems);
+        self
+    }
+}
+
 /// What understands a file that declares packages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]

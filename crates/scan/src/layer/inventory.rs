@@ -3,13 +3,14 @@
 //! version, so that it can be kept for as long as both stand.
 
 use super::PathSet;
+use crate::embedded::Stated;
 use crate::os::OsFact;
 use crate::package::{Detector, Package};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Changes whenever the same layer would yield another inventory.
-pub const ANALYZER_VERSION: u32 = 2;
+pub const ANALYZER_VERSION: u32 = 3;
 
 /// What was found in a layer.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -53,6 +54,8 @@ pub enum Found {
         #[serde(default, skip_serializing_if = "PathSet::is_empty")]
         owned: PathSet,
     },
+    /// Which packages a bill of materials names that somebody left.
+    Stated(Vec<Stated>),
     /// Which files belong to packages of the distribution.
     Owned(PathSet),
     /// Nothing, but it hides a file of the same name that did.
@@ -60,6 +63,15 @@ pub enum Found {
 }
 
 impl Found {
+    /// How many packages it names.
+    pub(super) fn count(&self) -> usize {
+        match self {
+            Found::Packages { packages, .. } => packages.len(),
+            Found::Stated(stated) => stated.len(),
+            _ => 0,
+        }
+    }
+
     /// About how many bytes it takes to remember it.
     pub(super) fn weight(&self) -> usize {
         match self {
@@ -69,6 +81,7 @@ impl Found {
                 let packages = packages.iter().map(Package::weight);
                 packages.sum::<usize>() + owned.len() * size_of::<u64>()
             }
+            Found::Stated(stated) => stated.iter().map(|one| one.package.weight()).sum(),
             Found::Owned(paths) => paths.len() * size_of::<u64>(),
             Found::Os(fact) => fact.weight(),
             Found::Nothing => 0,

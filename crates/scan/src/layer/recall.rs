@@ -2,7 +2,7 @@
 //! held to what reading a layer could have yielded: the version, the limits, and paths below the
 //! root in their one form. That it tells the truth nobody can see.
 
-use super::inventory::{ANALYZER_VERSION, Found, LayerInventory};
+use super::inventory::{ANALYZER_VERSION, LayerInventory};
 use super::path;
 use crate::limits::{Exceeded, Limits};
 
@@ -76,12 +76,7 @@ fn weigh(inventory: &LayerInventory, limits: &Limits) -> Result<(), Exceeded> {
     let mut packages = 0;
     for (path, found) in &inventory.files {
         bytes += path.len() + found.weight();
-        if let Found::Packages {
-            packages: found, ..
-        } = found
-        {
-            packages += found.len();
-        }
+        packages += found.count();
     }
     let names = "bytes of names to remember from a layer";
     bound(names, bytes, limits.remembered_bytes)?;

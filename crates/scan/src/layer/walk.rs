@@ -8,7 +8,10 @@ use super::tar::{Entry, Kind, Tar};
 use super::wanted::{Wanted, leads_to_a_database, wanted};
 use crate::limits::{Exceeded, Limits};
 use crate::package::{Detector, Reading};
-use crate::{apk, composer, dotnet, dpkg, go_binary, java, node, os, python, rpm, ruby};
+use crate::{
+    apk, composer, dotnet, dpkg, embedded, go_binary, java, node, os, python, rpm, ruby,
+    rust_binary,
+};
 use std::io::{BufRead, Read};
 
 const WHITEOUT: &str = ".wh.";
@@ -154,6 +157,14 @@ impl Walk<'_> {
             Wanted::DotnetDependencies => {
                 self.packages(path, Detector::DotnetCore, dotnet::dependencies(&body))
             }
+            Wanted::RpmManifest => self.packages(path, Detector::Rpm, rpm::manifest(&body)),
+            Wanted::Bill => match embedded::read(&body) {
+                Ok(stated) => Found::Stated(stated),
+                Err(problem) => {
+                    self.incomplete(path, &problem);
+                    Found::Nothing
+                }
+            },
             Wanted::Executable => return Ok(()),
         };
         self.keep(path, found)
@@ -169,9 +180,16 @@ impl Walk<'_> {
         if entry.sparse {
             return Ok(());
         }
-        let reading = go_binary::read(tar.body())?;
+        let mut watch = rust_binary::Watch::new(tar.body());
+        let go = go_binary::read(&mut watch)?;
+        let rust = watch.finish();
+        let (detector, reading) = match rust.packages.is_empty() {
+            // A program is of one language; what is said of a list in it is said all the same.
+            true => (Detector::GoBinary, go.with_problems(rust.problems)),
+            false => (Detector::RustBinary, rust),
+        };
         if reading != Reading::default() {
-            let found = self.packages(path, Detector::GoBinary, reading);
+            let found = self.packages(path, detector, reading);
             self.keep(path, found)?;
         }
         Ok(())
@@ -190,13 +208,11 @@ impl Walk<'_> {
     }
 
     fn keep(&mut self, path: &str, found: Found) -> Result<(), LayerError> {
-        if let Found::Packages { packages, .. } = &found {
-            self.packages += packages.len();
-            let limit = self.limits.packages;
-            if self.packages > limit {
-                let exceeded = Exceeded::new("packages in a layer", limit as u64);
-                return Err(LayerError::Limit(exceeded));
-            }
+        self.packages += found.count();
+        let limit = self.limits.packages;
+        if self.packages > limit {
+            let exceeded = Exceeded::new("packages in a layer", limit as u64);
+            return Err(LayerError::Limit(exceeded));
         }
         self.remember(path.len() + found.weight())?;
         self.inventory.files.insert(path.into(), found);

@@ -1,5 +1,6 @@
 //! Which files are worth reading, told by their path and their permissions alone.
 
+use crate::embedded;
 use crate::java;
 use crate::limits::Limits;
 use crate::os::{self, OsFile};
@@ -31,6 +32,10 @@ pub(crate) enum Wanted {
     ComposerInstalled,
     /// What a .NET program depends on.
     DotnetDependencies,
+    /// The packages of an image of rpm packages that has no database.
+    RpmManifest,
+    /// A bill of materials that somebody left.
+    Bill,
     /// A program, which may say what it was built from.
     Executable,
 }
@@ -47,6 +52,7 @@ const DATABASES: &[&str] = &[
     "var/lib/rpm/",
     "usr/lib/sysimage/rpm/",
     "usr/share/rpm/",
+    "var/lib/rpmmanifest/",
 ];
 
 /// What a regular file is wanted for.
@@ -68,6 +74,9 @@ pub(crate) fn wanted(path: &str, mode: u32) -> Option<Wanted> {
     if is_rpm && matches!(name, "Packages" | "Packages.db" | "rpmdb.sqlite") {
         return Some(Wanted::RpmDatabase);
     }
+    if matches!(path, "var/lib/rpmmanifest/container-manifest-2") {
+        return Some(Wanted::RpmManifest);
+    }
     match name {
         "package.json" => return Some(Wanted::NodePackage),
         "METADATA" if parent.ends_with(".dist-info") || parent.ends_with(".egg-info") => {
@@ -83,9 +92,10 @@ pub(crate) fn wanted(path: &str, mode: u32) -> Option<Wanted> {
         }
         name if java::is_archive(name) => return Some(Wanted::JavaArchive),
         name if name.ends_with(".egg-info") => return Some(Wanted::PythonPackage),
+        _ if embedded::is_one(path) => return Some(Wanted::Bill),
         _ => {}
     }
-    (mode & 0o111 != 0).then_some(Wanted::Executable)
+    (mode & 0o111 != 0 || name.ends_with(".exe")).then_some(Wanted::Executable)
 }
 
 fn dpkg(path: &str) -> Option<Wanted> {
@@ -170,6 +180,16 @@ mod tests {
                 Some(Wanted::ComposerInstalled),
             ),
             ("app/App.deps.json", Some(Wanted::DotnetDependencies)),
+            ("opt/bitnami/a/.spdx-a.spdx", Some(Wanted::Bill)),
+            ("app/program.exe", Some(Wanted::Executable)),
+            (
+                "var/lib/rpmmanifest/container-manifest-2",
+                Some(Wanted::RpmManifest),
+            ),
+            // Lockfiles say what will be installed, and here it is installed already.
+            ("app/package-lock.json", None),
+            ("app/Cargo.lock", None),
+            ("app/requirements.txt", None),
         ] {
             assert_eq!(wanted(path, 0), expected, "{path}");
         }

@@ -79,7 +79,7 @@ pub(super) fn read(record: &[u8], reading: &mut Reading) {
 }
 
 /// `name-version-release.src.rpm`, from the right. It has no epoch of its own.
-fn source(file: &str, epoch: &str) -> Option<Source> {
+pub(super) fn source(file: &str, epoch: &str) -> Option<Source> {
     let stem = file.strip_suffix(".rpm")?;
     let (stem, _) = stem.rsplit_once('.')?;
     let (stem, release) = stem.rsplit_once('-')?;

@@ -3,8 +3,11 @@
 
 mod berkeley;
 mod header;
+mod manifest;
 mod ndb;
 mod sqlite;
+
+pub use manifest::manifest;
 
 use crate::package::Reading;
 
