@@ -9,10 +9,12 @@ use std::process::{Command, Stdio};
 
 /// Debian packages and the command that works only where each is installed. Debian's Python comes
 /// without the means to make an environment; those are a package of their own.
-const PACKAGES: [(&str, &[&str]); 10] = [
+const PACKAGES: &[(&str, &[&str])] = &[
     ("etcd-server", &["etcd", "--version"]),
     ("python3-venv", &["python3", "-c", "import ensurepip, venv"]),
     ("procps", &["pgrep", "--version"]),
+    // A real Debian to scan.
+    ("debootstrap", &["test", "-x", "/usr/sbin/debootstrap"]),
     // Debian keeps the server out of PATH; the tests start their own and need none that runs.
     (
         "postgresql",

@@ -23,6 +23,7 @@ cargo xtask <task>
   bench apiserver   speed and memory beside kube-apiserver and etcd
   bench storage     reports of a large cluster beside a naive layout; --small to try it out,
                     --embedded to measure `muster up`
+  bench scan        images beside Trivy and Syft, where they are installed
 ";
 
 fn main() -> ExitCode {
@@ -47,6 +48,7 @@ fn task(arguments: &[&str]) -> Result<()> {
         ["soak", seconds] => soak::torture(seconds),
         ["bench", "apiserver"] => bench::apiserver::run(),
         ["bench", "storage", options @ ..] => bench::storage::run(options),
+        ["bench", "scan"] => bench::scan::run(),
         ["fuzz"] => soak::fuzz("60"),
         ["fuzz", seconds] => soak::fuzz(seconds),
         [] | ["help" | "--help" | "-h"] => {

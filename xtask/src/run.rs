@@ -8,9 +8,19 @@ use std::process::Command;
 pub(crate) fn run(program: &str, arguments: &[&str]) -> Result<()> {
     let line = format!("{program} {}", arguments.join(" "));
     eprintln!("$ {line}");
-    let status = Command::new(program)
-        .args(arguments)
-        .current_dir(root())
+    let mut command = Command::new(program);
+    command.args(arguments).current_dir(root());
+    // Cargo tells us about our own package, and passing that on would have build scripts that look
+    // at it, and all that depends on them, built anew for every checkout.
+    for (name, _) in std::env::vars_os() {
+        let told = name.to_str().is_some_and(|name| {
+            name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST_")
+        });
+        if told {
+            command.env_remove(name);
+        }
+    }
+    let status = command
         .status()
         .with_context(|| format!("starting {program}"))?;
     if !status.success() {

@@ -6,6 +6,7 @@ mod certificates;
 mod crds;
 mod database;
 mod inside;
+mod inspect;
 mod kubeconfig;
 mod layers;
 mod nats;
@@ -13,6 +14,7 @@ mod role;
 mod storage;
 mod up;
 
+use anyhow::Result;
 use clap::{Parser, Subcommand};
 use std::process::ExitCode;
 
@@ -48,6 +50,23 @@ enum Command {
     ///     --tls-cert tls.crt --tls-key tls.key
     #[command(verbatim_doc_comment)]
     Storage(Box<storage::Storage>),
+    /// Say what is wrong with images, or with anything else that holds packages.
+    ///
+    ///   muster scan debian:12
+    ///   muster scan --fail-on high --ignore-unfixed ./image.tar
+    ///   muster scan -o sarif . > findings.sarif
+    ///
+    /// Ends with 0 when done, 1 when some target could not be scanned, and 3 when something at or
+    /// above --fail-on was found. docs/scanning.md tells more.
+    #[command(verbatim_doc_comment)]
+    Scan(Box<inspect::Scan>),
+    /// Write the bill of materials of an image, or of anything else that holds packages.
+    ///
+    ///   muster sbom -o cyclonedx debian:12 > debian.cdx.json
+    #[command(verbatim_doc_comment)]
+    Sbom(Box<inspect::Sbom>),
+    /// Fetch, import or describe vulnerability data.
+    Db(inspect::Db),
     /// Print the CustomResourceDefinitions of Muster's kinds.
     ///
     ///   muster crds | kubectl apply --server-side -f -
@@ -80,17 +99,32 @@ fn main() -> ExitCode {
         .with_writer(std::io::stderr)
         .init();
     let result = match arguments.command {
-        Command::Up(command) => up::run(command),
-        Command::Storage(command) => storage::run(*command),
-        Command::Crds(command) => crds::run(command),
-        Command::Backup(command) => backup::backup(command),
-        Command::Restore(command) => backup::restore(command),
+        Command::Up(command) => done(up::run(command)),
+        Command::Storage(command) => done(storage::run(*command)),
+        Command::Scan(command) => inspect::scan(*command),
+        Command::Sbom(command) => inspect::sbom(*command),
+        Command::Db(command) => inspect::db(command),
+        Command::Crds(command) => done(crds::run(command)),
+        Command::Backup(command) => done(backup::backup(command)),
+        Command::Restore(command) => done(backup::restore(command)),
     };
     match result {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(code) => code,
+        // Whoever read the output has seen enough.
+        Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("error: {error:#}");
             ExitCode::FAILURE
         }
     }
+}
+
+/// Commands that either are done or fail.
+fn done(result: Result<()>) -> Result<ExitCode> {
+    result.map(|()| ExitCode::SUCCESS)
+}
+
+fn is_broken_pipe(error: &anyhow::Error) -> bool {
+    let broken = |cause: &std::io::Error| cause.kind() == std::io::ErrorKind::BrokenPipe;
+    error.root_cause().downcast_ref().is_some_and(broken)
 }

@@ -2,6 +2,7 @@
 
 use crate::admission::{Builtin, Managed, ReportAuthors};
 use crate::certificates::Authority;
+use crate::inspect::places;
 use crate::layers::LayersPage;
 use crate::role::{self, History, bind, told_to_stop, version};
 use crate::{inside, kubeconfig};
@@ -28,7 +29,7 @@ const OPERATOR: &str = "muster";
 #[derive(Args)]
 pub(crate) struct Up {
     /// Where everything is kept; made if absent.
-    #[arg(long, env = "MUSTER_DATA", default_value_os_t = default_data())]
+    #[arg(long, env = "MUSTER_DATA", default_value_os_t = places::data())]
     data: PathBuf,
     /// The address to serve on; port 0 chooses a free one.
     #[arg(long, env = "MUSTER_LISTEN", default_value = "127.0.0.1:7443")]
@@ -59,15 +60,6 @@ pub(crate) fn run(command: Up) -> Result<()> {
 enum Switch {
     On,
     Off,
-}
-
-fn default_data() -> PathBuf {
-    let base = std::env::var_os("XDG_DATA_HOME")
-        .map(PathBuf::from)
-        .or_else(|| {
-            std::env::var_os("HOME").map(|home| PathBuf::from(home).join(".local").join("share"))
-        });
-    base.unwrap_or_else(|| PathBuf::from(".")).join("muster")
 }
 
 async fn serve(command: Up) -> Result<()> {

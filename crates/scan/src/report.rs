@@ -7,6 +7,7 @@ use crate::matching::{Finding, Findings};
 use crate::package::Detector;
 use crate::purl::Purl;
 use crate::sbom::Bill;
+use crate::vulnerability::exploitation::ExploitationData;
 use crate::vulnerability::{Cvss, Metadata, Severity};
 use serde::{Deserialize, Serialize};
 use std::cmp::Reverse;
@@ -255,6 +256,21 @@ impl Report {
                     .then_with(|| left.cve.cmp(&right.cve))
             });
         }
+    }
+
+    /// Adds how likely findings are exploited, and puts what matters most first anew.
+    pub fn enrich(&mut self, known: &ExploitationData) {
+        let findings = self
+            .results
+            .iter_mut()
+            .flat_map(|one| &mut one.vulnerabilities);
+        for finding in findings {
+            let known = known.of(&finding.cve).unwrap_or_default();
+            finding.known_exploited = known.known_exploited.is_some();
+            finding.epss_score = known.epss;
+            finding.epss_percentile = known.percentile;
+        }
+        self.rank();
     }
 
     /// The findings, wherever they are.

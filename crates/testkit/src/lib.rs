@@ -9,6 +9,7 @@ pub mod balancer;
 pub mod binaries;
 pub mod bolt;
 pub mod certificates;
+pub mod debian;
 pub mod etcd;
 pub mod http;
 pub mod kubeconfig;

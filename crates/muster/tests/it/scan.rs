@@ -40,7 +40,7 @@ pub(crate) fn data(directory: &Path) -> Result<()> {
     ];
     bolt::write(&directory.join("trivy.db"), &puts)?;
     let metadata = json!({
-        "Version": 2, "NextUpdate": "2026-01-03T00:00:00Z", "UpdatedAt": "2026-01-02T03:04:05Z",
+        "Version": 2, "NextUpdate": "2999-01-03T00:00:00Z", "UpdatedAt": "2026-01-02T03:04:05Z",
     });
     fs::write(directory.join("metadata.json"), metadata.to_string())?;
     Ok(())

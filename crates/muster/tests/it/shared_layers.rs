@@ -3,6 +3,7 @@
 use crate::scan::{data, ended, get, job, layer, manifests, push};
 use anyhow::{Context, Result};
 use http::Method;
+use muster_scan::layer::ANALYZER_VERSION;
 use muster_testkit::http::{Client, Request};
 use muster_testkit::kubectl::Kubectl;
 use muster_testkit::muster::Muster;
@@ -83,7 +84,7 @@ async fn a_layer_of_many_images_is_fetched_once() -> Result<()> {
     scene.scan("second")?;
     assert_eq!(scene.fetched()?, 1, "for four images");
     let (plain, _) = layer()?;
-    let path = format!("/layers/{}?analyzers=1", digest(&plain));
+    let path = format!("/layers/{}?analyzers={ANALYZER_VERSION}", digest(&plain));
     let shared = scene.client.get(&path).await?;
     assert_eq!(shared.status, 200);
     let packages = &shared.json()?["files"]["var/lib/dpkg/status"]["packages"];
@@ -95,14 +96,14 @@ async fn a_layer_of_many_images_is_fetched_once() -> Result<()> {
 async fn what_somebody_kept_of_a_layer_never_breaks_its_scan() -> Result<()> {
     let scene = Scene::new().await?;
     let (plain, _) = layer()?;
-    let path = format!("/layers/{}?analyzers=1", digest(&plain));
+    let path = format!("/layers/{}?analyzers={ANALYZER_VERSION}", digest(&plain));
     for (number, kept) in [
         "this is no inventory".to_owned(),
         "[".repeat(100_000),
-        r#"{"version":2}"#.to_owned(),
-        r#"{"version":1,"files":{"../../etc/shadow":"nothing"}}"#.to_owned(),
+        format!(r#"{{"version":{}}}"#, ANALYZER_VERSION + 1),
+        format!(r#"{{"version":{ANALYZER_VERSION},"files":{{"../../etc/shadow":"nothing"}}}}"#),
         format!(
-            r#"{{"version":1,"links":{{"lib":"{}"}}}}"#,
+            r#"{{"version":{ANALYZER_VERSION},"links":{{"lib":"{}"}}}}"#,
             "x/".repeat(100_000)
         ),
     ]

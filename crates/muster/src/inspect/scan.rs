@@ -1,0 +1,263 @@
+//! `muster scan`: what is wrong with some images, once. One target that cannot be scanned does not
+//! keep the others from being shown.
+
+use super::bars::Bars;
+use super::data::Knowledge;
+use super::print::{self, Form};
+use super::reading::Reading;
+use crate::role;
+use anyhow::{Context, Result};
+use clap::{Args, ValueEnum};
+use futures::{StreamExt, stream};
+use muster_advisories::Opened;
+use muster_scan::matching;
+use muster_scan::output::{Ignored, Inspection, LeftOut, Selection};
+use muster_scan::purl::Purl;
+use muster_scan::report::Report;
+use muster_scan::sbom::Bill;
+use muster_scan::vex::Statements;
+use muster_scan::vulnerability::Severity;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::Arc;
+
+/// So many targets are read at once.
+const AT_ONCE: usize = 4;
+/// Something at or above `--fail-on` was found.
+const FOUND: u8 = 3;
+/// What is followed if it lies in the working directory.
+const IGNORE_FILES: [&str; 4] = [
+    ".musterignore",
+    ".musterignore.yaml",
+    ".trivyignore",
+    ".trivyignore.yaml",
+];
+
+#[derive(Args)]
+pub(crate) struct Scan {
+    /// What to scan: image references, OCI layouts, image archives, root file systems, source
+    /// directories, SPDX or CycloneDX documents. What a target is, is seen by looking at it;
+    /// `registry:`, `oci:`, `archive:`, `docker:`, `podman:`, `rootfs:`, `dir:` and `sbom:` before it
+    /// say so.
+    #[arg(required = true, value_name = "TARGET")]
+    targets: Vec<String>,
+    /// The form of the result.
+    #[arg(short, long, value_enum, default_value = "table")]
+    output: Form,
+    /// Show only findings of these severities.
+    #[arg(long, value_enum, value_delimiter = ',', value_name = "SEVERITY")]
+    severity: Vec<Level>,
+    /// End with exit code 3 if something that bad or worse is found and not suppressed.
+    #[arg(long, value_enum, value_name = "SEVERITY")]
+    fail_on: Option<Level>,
+    /// Show only what an update fixes.
+    #[arg(long)]
+    ignore_unfixed: bool,
+    /// A file of findings to live with: an identifier a line, `exp:2026-01-31` after it if the
+    /// decision lapses; or YAML. If not given, .musterignore or .trivyignore here is used.
+    #[arg(long, value_name = "FILE")]
+    ignore_file: Option<PathBuf>,
+    /// List suppressed findings in the table too.
+    #[arg(long)]
+    show_suppressed: bool,
+    #[command(flatten)]
+    reading: Reading,
+    #[command(flatten)]
+    knowledge: Knowledge,
+}
+
+/// How bad a finding is.
+#[derive(Clone, Copy, ValueEnum)]
+enum Level {
+    Unknown,
+    Low,
+    Medium,
+    High,
+    Critical,
+}
+
+impl From<Level> for Severity {
+    fn from(level: Level) -> Self {
+        match level {
+            Level::Unknown => Severity::Unknown,
+            Level::Low => Severity::Low,
+            Level::Medium => Severity::Medium,
+            Level::High => Severity::High,
+            Level::Critical => Severity::Critical,
+        }
+    }
+}
+
+pub(crate) fn run(command: Scan) -> Result<ExitCode> {
+    role::run(scan(command))
+}
+
+async fn scan(command: Scan) -> Result<ExitCode> {
+    let bars = Bars::new(command.reading.quiet);
+    let selection = command.selection()?;
+    let options = command.reading.options(&bars)?;
+    let matcher = match command.output.document() {
+        Some(_) => None,
+        None => Some(Arc::new(command.matcher(&bars).await?)),
+    };
+    let (mut bills, mut inspections, mut failed) = (Vec::new(), Vec::new(), false);
+    let reading = command.targets.iter().map(async |target| {
+        let read = command.reading.read(target, &options).await;
+        (target, read.unwrap_or_else(|error| vec![Err(error)]))
+    });
+    let mut reading = stream::iter(reading).buffered(AT_ONCE);
+    while let Some((target, read)) = reading.next().await {
+        for one in read {
+            let shown = match one {
+                Ok(scanned) => {
+                    let platform = scanned.platform.as_ref().map(ToString::to_string);
+                    inspect(&matcher, scanned.bill, platform).await
+                }
+                Err(error) => Err(error),
+            };
+            match shown {
+                Ok((bill, inspection)) => {
+                    bills.push(bill);
+                    inspections.extend(inspection);
+                }
+                Err(error) => {
+                    failed = true;
+                    bars.say(&format!("error: scanning {target}: {error:#}"));
+                }
+            }
+        }
+    }
+    let is_found = command.is_found(&inspections, &selection);
+    let mut left_out = LeftOut::default();
+    for one in &mut inspections {
+        let more = selection.apply(&mut one.report, &today());
+        left_out.by_severity += more.by_severity;
+        left_out.unfixed += more.unfixed;
+        left_out.ignored += more.ignored;
+    }
+    if !bills.is_empty() {
+        print::findings(&inspections, &bills, command.output, command.show_suppressed)?;
+    }
+    tell(&left_out, &bars);
+    Ok(match (failed, is_found) {
+        (true, _) => ExitCode::FAILURE,
+        (false, true) => ExitCode::from(FOUND),
+        (false, false) => ExitCode::SUCCESS,
+    })
+}
+
+/// Everything that a bill is judged with.
+struct Matcher {
+    data: Opened,
+    statements: Option<Statements>,
+}
+
+impl Matcher {
+    fn report(&self, bill: &Bill) -> Result<Report> {
+        let database = &*self.data.database;
+        let findings = matching::find(bill, database)?;
+        let now = jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
+        let mut report = Report::new(bill, &findings, database.metadata(), Some(&now));
+        if let Some(statements) = &self.statements {
+            statements.apply(&mut report, image_purl(bill).as_ref());
+        }
+        report.enrich(&self.data.exploitation);
+        Ok(report)
+    }
+}
+
+async fn inspect(
+    matcher: &Option<Arc<Matcher>>,
+    bill: Bill,
+    platform: Option<String>,
+) -> Result<(Bill, Option<Inspection>)> {
+    let Some(matcher) = matcher.clone() else {
+        return Ok((bill, None));
+    };
+    let work = move || {
+        let report = matcher.report(&bill)?;
+        let inspection = Inspection::new(&bill, platform, report);
+        Ok((bill, Some(inspection)))
+    };
+    tokio::task::spawn_blocking(work)
+        .await
+        .context("matching was interrupted")?
+}
+
+impl Scan {
+    fn selection(&self) -> Result<Selection> {
+        let ignored = match &self.ignore_file {
+            Some(file) => read_ignored(file)?,
+            None => {
+                let file = IGNORE_FILES.into_iter().map(Path::new);
+                let mut file = file.filter(|file| file.is_file());
+                file.next().map(read_ignored).transpose()?.unwrap_or_default()
+            }
+        };
+        Ok(Selection {
+            severities: self.severity.iter().map(|level| (*level).into()).collect(),
+            fixable: self.ignore_unfixed,
+            ignored,
+        })
+    }
+
+    async fn matcher(&self, bars: &Bars) -> Result<Matcher> {
+        let (reach, offline) = (&self.reading.reach, self.reading.offline);
+        Ok(Matcher {
+            data: self.knowledge.open(reach, offline, bars).await?,
+            statements: self.knowledge.statements()?,
+        })
+    }
+
+    /// Whether something is bad enough to fail. Which severities are shown does not matter for it.
+    fn is_found(&self, inspections: &[Inspection], selection: &Selection) -> bool {
+        let Some(least) = self.fail_on.map(Severity::from) else {
+            return false;
+        };
+        let accepted = Selection {
+            severities: Default::default(),
+            ..selection.clone()
+        };
+        inspections.iter().any(|one| {
+            let mut report = one.report.clone();
+            accepted.apply(&mut report, &today());
+            report.worst().is_some_and(|worst| worst >= least)
+        })
+    }
+}
+
+fn read_ignored(file: &Path) -> Result<Ignored> {
+    let name = file.display().to_string();
+    let bytes = std::fs::read(file).with_context(|| format!("reading --ignore-file {name}"))?;
+    Ok(Ignored::read(&name, &bytes)?)
+}
+
+fn today() -> String {
+    jiff::Timestamp::now().strftime("%Y-%m-%d").to_string()
+}
+
+/// What was left out is said, so that nobody takes silence for health.
+fn tell(left_out: &LeftOut, bars: &Bars) {
+    for (count, why) in [
+        (left_out.ignored, "are ignored by the ignore file"),
+        (left_out.unfixed, "have no fix and are not shown"),
+        (left_out.by_severity, "are of other severities and not shown"),
+    ] {
+        if count > 0 {
+            bars.say(&format!("{count} findings {why}"));
+        }
+    }
+}
+
+/// The package URL of the image itself, for VEX statements about a package in this image alone.
+fn image_purl(bill: &Bill) -> Option<Purl> {
+    let subject = &bill.subject;
+    let repository = muster_registry::Reference::parse(&subject.name).ok()?;
+    let repository = repository.repository();
+    let place = format!("{}/{}", repository.host(), repository.name());
+    let name = repository.name().rsplit('/').next()?;
+    Purl::parse(&format!(
+        "pkg:oci/{name}@{}?repository_url={place}",
+        subject.digest
+    ))
+}
