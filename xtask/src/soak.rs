@@ -8,7 +8,7 @@ use std::process::{Command, Stdio};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 /// The targets in `fuzz/fuzz_targets`.
-const TARGETS: [&str; 13] = [
+const TARGETS: [&str; 16] = [
     "selectors",
     "parse",
     "json_patch",
@@ -22,6 +22,9 @@ const TARGETS: [&str; 13] = [
     "vex",
     "packages",
     "versions",
+    "osv",
+    "exploitation",
+    "hub",
 ];
 
 /// The tests that look for trouble at random.
