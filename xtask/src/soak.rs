@@ -8,7 +8,7 @@ use std::process::{Command, Stdio};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 /// The targets in `fuzz/fuzz_targets`.
-const TARGETS: [&str; 14] = [
+const TARGETS: &[&str] = &[
     "selectors",
     "parse",
     "json_patch",
@@ -23,6 +23,9 @@ const TARGETS: [&str; 14] = [
     "packages",
     "lockfiles",
     "versions",
+    "osv",
+    "exploitation",
+    "hub",
 ];
 
 /// The tests that look for trouble at random.

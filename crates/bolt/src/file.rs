@@ -2,9 +2,7 @@
 
 use crate::meta::{self, Meta};
 use crate::page::Page;
-use crate::{Bucket, Error};
-use memmap2::Mmap;
-use std::fs::File;
+use crate::{Bucket, Error, Mapped};
 use std::path::Path;
 
 /// An open database.
@@ -16,7 +14,7 @@ pub struct Bolt {
 
 #[derive(Debug)]
 enum Bytes {
-    Mapped(Mmap),
+    Mapped(Mapped),
     Owned(Vec<u8>),
 }
 
@@ -24,7 +22,12 @@ impl Bolt {
     /// Maps a file. Whoever replaces the file must do so by renaming a new one over it: a mapped
     /// file that is cut short ends its readers.
     pub fn open(path: &Path) -> Result<Self, Error> {
-        Bolt::new(Bytes::Mapped(map(&File::open(path)?)?))
+        Bolt::from_mapped(Mapped::open(path)?)
+    }
+
+    /// Reads a file that is mapped already. What follows the last page is no matter.
+    pub fn from_mapped(file: Mapped) -> Result<Self, Error> {
+        Bolt::new(Bytes::Mapped(file))
     }
 
     /// Reads a database that is in memory already.
@@ -75,12 +78,4 @@ impl Bytes {
             Bytes::Owned(bytes) => bytes,
         }
     }
-}
-
-#[allow(unsafe_code)]
-fn map(file: &File) -> Result<Mmap, std::io::Error> {
-    // SAFETY: the map is read only and private to us. Another process could still change the file
-    // under it; our databases are replaced by rename and never written in place, and bytes that did
-    // change are read as plain `u8`, each bound checked against the length of the map.
-    unsafe { Mmap::map(file) }
 }

@@ -12,6 +12,7 @@ mod bucket;
 mod cursor;
 mod error;
 mod file;
+mod mapped;
 mod meta;
 mod page;
 
@@ -19,3 +20,4 @@ pub use bucket::{Bucket, Entry};
 pub use cursor::Cursor;
 pub use error::Error;
 pub use file::Bolt;
+pub use mapped::Mapped;

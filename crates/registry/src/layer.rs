@@ -77,6 +77,22 @@ impl Layer {
         self.descriptor.size
     }
 
+    /// Takes the next bytes from the caller, who has them from an earlier reading, instead of the
+    /// registry. They count for the digest like all others; those beyond the layer's size, and any
+    /// after the first piece was asked for, are refused.
+    pub fn skip(&mut self, bytes: &[u8]) -> Result<(), Error> {
+        let after = self.offset.saturating_add(bytes.len() as u64);
+        if self.deadline.is_some() || after > self.descriptor.size {
+            let reason = "what was read of it before does not fit";
+            return Err(Error::malformed(&self.attempt, reason));
+        }
+        if let Some(verifier) = &mut self.verifier {
+            verifier.update(bytes);
+        }
+        (self.offset, self.since) = (after, after);
+        Ok(())
+    }
+
     /// The next piece; none at the end, after the digest was found right.
     pub async fn chunk(&mut self) -> Result<Option<Bytes>, Error> {
         let time = self.client.inner.options.timeouts.transfer;

@@ -9,6 +9,7 @@
 //! what is borne.
 
 pub mod apk;
+pub mod archive;
 pub mod composer;
 pub mod digest;
 pub mod dotnet;

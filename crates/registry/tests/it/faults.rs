@@ -35,6 +35,36 @@ async fn a_layer_is_taken_up_where_the_connection_broke() -> Result<()> {
 }
 
 #[tokio::test]
+async fn a_layer_goes_on_from_what_an_earlier_reading_left() -> Result<()> {
+    let bytes = noise(300_000);
+    let (registry, _) = with_image(&bytes).await?;
+    let proxy = Proxy::start(&registry.host(), |_, _| Fault::Pass).await?;
+    let client = client(options())?;
+    let (repository, descriptor) = first_layer(&client, &proxy.host()).await?;
+    let mut layer = client.layer(&repository, &descriptor)?;
+    layer.skip(&bytes[..60_000])?;
+    layer.skip(&bytes[60_000..100_000])?;
+    assert!(read(layer).await? == bytes[100_000..]);
+    let mut whole = client.layer(&repository, &descriptor)?;
+    whole.skip(&bytes)?;
+    assert!(read(whole).await?.is_empty());
+    let asked: Vec<_> = proxy
+        .seen()
+        .iter()
+        .filter_map(|seen| seen.headers.get("range").cloned())
+        .collect();
+    assert_eq!(asked, ["bytes=100000-"]);
+    // What was left is not believed, and may not be too much.
+    let mut wrong = client.layer(&repository, &descriptor)?;
+    wrong.skip(&[0; 100])?;
+    let error = read(wrong).await.expect_err("another digest");
+    assert!(matches!(error, Error::DigestMismatch { .. }), "{error}");
+    let mut long = client.layer(&repository, &descriptor)?;
+    assert!(long.skip(&[0; 300_001]).is_err());
+    Ok(())
+}
+
+#[tokio::test]
 async fn a_registry_without_ranges_or_with_short_bodies_is_read_too() -> Result<()> {
     let bytes = noise(300_000);
     let (registry, _) = with_image(&bytes).await?;

@@ -6,7 +6,7 @@ mod compression;
 mod inventory;
 pub(crate) mod path;
 mod recall;
-mod tar;
+pub(crate) mod tar;
 mod walk;
 mod wanted;
 

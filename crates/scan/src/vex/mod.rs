@@ -2,6 +2,9 @@
 //! a report is made, never while scanning, so that a new statement needs no new scan; what they
 //! suppress stays in the report, with the statement beside it.
 
+mod csaf;
+mod cyclonedx;
+pub mod hub;
 mod openvex;
 mod product;
 
@@ -194,6 +197,61 @@ mod tests {
             .map(|one| one.suppressed)
             .collect();
         assert_eq!(suppressed, [false, true, true]);
+    }
+
+    #[test]
+    fn other_formats_say_the_same() {
+        let csaf = serde_json::json!({
+            "document": {"category": "csaf_vex", "tracking": {"current_release_date": "2024-01-01T00:00:00Z"}},
+            "product_tree": {
+                "branches": [{"branches": [
+                    {"product": {"product_id": "musl", "product_identification_helper": {"purl": "pkg:apk/alpine/musl"}}},
+                    {"product": {"product_id": "app", "product_identification_helper": {"purl": "pkg:oci/app"}}},
+                    {"product": {"product_id": "unnamed"}},
+                ]}],
+                "relationships": [
+                    {"product_reference": "musl", "relates_to_product_reference": "app", "full_product_name": {"product_id": "musl in app"}},
+                    {"product_reference": "musl", "relates_to_product_reference": "unnamed", "full_product_name": {"product_id": "musl in unnamed"}},
+                ],
+            },
+            "vulnerabilities": [
+                {"cve": "CVE-1", "product_status": {"known_not_affected": ["musl"]},
+                 "flags": [{"label": "component_not_present", "product_ids": ["other"]}, {"label": "vulnerable_code_not_present", "product_ids": ["musl"]}]},
+                {"cve": "CVE-2", "product_status": {"known_not_affected": ["musl in app"]}},
+                {"cve": "CVE-3", "product_status": {"known_not_affected": ["musl in unnamed", "unnamed"]}},
+                {"cve": "CVE-4", "product_status": {"known_affected": ["musl"]}},
+            ],
+        });
+        let cyclonedx = serde_json::json!({
+            "bomFormat": "CycloneDX", "specVersion": "1.6", "metadata": {"timestamp": "2024-01-01T00:00:00Z"},
+            "components": [{"bom-ref": "a", "purl": "pkg:apk/alpine/musl"}],
+            "vulnerabilities": [
+                {"id": "CVE-1", "analysis": {"state": "not_affected", "justification": "vulnerable_code_not_present"}, "affects": [{"ref": "a"}]},
+                {"id": "CVE-2", "analysis": {"state": "resolved"}, "affects": [{"ref": "urn:cdx:1/1#pkg:oci/app"}]},
+                {"id": "CVE-3", "analysis": {"state": "false_positive"}, "affects": [{"ref": "b"}]},
+                {"id": "CVE-4", "analysis": {"state": "exploitable"}, "affects": [{"ref": MUSL}]},
+            ],
+        });
+        let app = Purl::parse("pkg:oci/app@sha256:abc");
+        for text in [csaf, cyclonedx] {
+            let statements = statements(text);
+            let mut report = report(&[
+                ("CVE-1", MUSL),
+                ("CVE-2", MUSL),
+                ("CVE-3", MUSL),
+                ("CVE-4", MUSL),
+            ]);
+            statements.apply(&mut report, app.as_ref());
+            let found = &report.results[0].vulnerabilities;
+            let suppressed: Vec<bool> = found.iter().map(|one| one.suppressed).collect();
+            assert_eq!(suppressed, [true, true, false, false]);
+            let status = found[0].vex_status.as_ref().unwrap();
+            assert_eq!(status.statement, "vulnerable_code_not_present");
+            // The second holds in its image alone.
+            statements.apply(&mut report, None);
+            assert_eq!(report.summary.suppressed, 1);
+        }
+        assert!(Document::parse(b"{\"bomFormat\": \"SPDX\"}").is_err());
     }
 
     #[test]

@@ -1,8 +1,10 @@
-//! OpenVEX documents. A statement without products we can name is of no use here and left out; a
-//! document of another sort is an error.
+//! VEX documents, and those of OpenVEX themselves. A statement without products we can name is of
+//! no use here and left out; a document of an unknown sort is an error.
 
+use super::{csaf, cyclonedx};
 use crate::purl::Purl;
 use serde::Deserialize;
+use serde::de::IgnoredAny;
 
 /// Documents beyond these are refused.
 const MAX_BYTES: usize = 64 * 1024 * 1024;
@@ -49,6 +51,14 @@ pub enum VexError {
     /// It is something else.
     #[error("reading the VEX document: {0}")]
     Unknown(String),
+}
+
+/// As much as tells the formats apart.
+#[derive(Deserialize)]
+struct SortValue {
+    #[serde(rename = "bomFormat")]
+    bom_format: Option<String>,
+    document: Option<IgnoredAny>,
 }
 
 #[derive(Deserialize)]
@@ -140,20 +150,19 @@ impl Document {
         if text.len() > MAX_BYTES {
             return Err(VexError::Unknown(format!("more than {MAX_BYTES} bytes")));
         }
-        let value: DocumentValue = serde_json::from_slice(text)?;
-        if !value.context.starts_with("https://openvex.dev/ns") {
-            let problem = format!("its context {:?} is not OpenVEX", value.context);
-            return Err(VexError::Unknown(problem));
-        }
-        if value.statements.len() > MAX_STATEMENTS {
+        let sort: SortValue = serde_json::from_slice(text)?;
+        let statements = if sort.bom_format.as_deref() == Some("CycloneDX") {
+            cyclonedx::statements(&serde_json::from_slice(text)?)
+        } else if sort.document.is_some() {
+            csaf::statements(&serde_json::from_slice(text)?)
+        } else {
+            openvex(text)?
+        };
+        if statements.len() > MAX_STATEMENTS {
             let problem = format!("more than {MAX_STATEMENTS} statements");
             return Err(VexError::Unknown(problem));
         }
-        let statements = value.statements.into_iter();
-        let statements = statements.filter_map(|one| statement(one, &value.timestamp));
-        Ok(Document {
-            statements: statements.collect(),
-        })
+        Ok(Document { statements })
     }
 
     /// How many statements it makes.
@@ -167,6 +176,25 @@ impl Document {
     }
 }
 
+fn openvex(text: &[u8]) -> Result<Vec<Statement>, VexError> {
+    let value: DocumentValue = serde_json::from_slice(text)?;
+    if !value.context.starts_with("https://openvex.dev/ns") {
+        let problem = format!("its context {:?} is not OpenVEX", value.context);
+        return Err(VexError::Unknown(problem));
+    }
+    let statements = value.statements.into_iter();
+    let statements = statements.filter_map(|one| statement(one, &value.timestamp));
+    Ok(statements.collect())
+}
+
+/// A time to the second and in UTC; empty where it is none.
+pub(super) fn moment(text: &str) -> String {
+    let time: Option<jiff::Timestamp> = text.parse().ok();
+    time.map_or(String::new(), |time| {
+        time.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
+    })
+}
+
 fn statement(value: StatementValue, written: &str) -> Option<Statement> {
     let vulnerabilities = match value.vulnerability {
         VulnerabilityValue::Name(name) => vec![name],
@@ -176,7 +204,7 @@ fn statement(value: StatementValue, written: &str) -> Option<Statement> {
         "" => written,
         timestamp => timestamp,
     };
-    let timestamp: Option<jiff::Timestamp> = timestamp.parse().ok();
+    let timestamp = moment(timestamp);
     let products: Vec<Product> = value.products.iter().filter_map(product).collect();
     let words = [
         value.justification,
@@ -191,9 +219,7 @@ fn statement(value: StatementValue, written: &str) -> Option<Statement> {
             .into_iter()
             .find(|words| !words.is_empty())
             .unwrap_or_default(),
-        timestamp: timestamp.map_or(String::new(), |time| {
-            time.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
-        }),
+        timestamp,
     })
 }
 

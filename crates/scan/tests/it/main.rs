@@ -7,6 +7,7 @@ mod debian;
 mod hostile;
 mod languages;
 mod matching;
+mod osv;
 mod random;
 mod rpm;
 mod trivy;
