@@ -2,6 +2,8 @@
 //! package manager, one file for each package. A package counts when its files are there, which is
 //! what the third word of its status says.
 
+pub(crate) mod copyright;
+
 use crate::layer::PathSet;
 use crate::layer::path;
 use crate::package::{Package, Reading, Source};

@@ -3,7 +3,9 @@
 //! even if every later layer writes the whole package database anew.
 
 use crate::digest::Digest;
+use crate::dpkg::copyright;
 use crate::layer::path::{above, hidden_by};
+use crate::layer::wanted::FILES;
 use crate::layer::{Found, Incomplete, LayerInventory, PathSet};
 use crate::os::{self, Build, Os, OsFact};
 use crate::package::{Detector, Package};
@@ -52,6 +54,8 @@ struct Live<'a> {
 struct Merge<'a> {
     files: BTreeMap<String, Live<'a>>,
     links: BTreeMap<String, String>,
+    /// The paths of every layer so far.
+    paths: Vec<&'a PathSet>,
     incomplete: Vec<Incomplete>,
 }
 
@@ -103,6 +107,7 @@ impl<'a> Merge<'a> {
             };
             self.files.insert(path, live);
         }
+        self.paths.push(&layer.paths);
         self.incomplete.extend(layer.incomplete.iter().cloned());
     }
 
@@ -146,6 +151,27 @@ impl<'a> Merge<'a> {
             .filter(|package| third_party::is_one(package.vendor.as_deref()))
             .map(|package| package.name.as_str())
             .collect()
+    }
+
+    /// The licences of a Debian package, which its database does not name.
+    fn licence(&self, package: &str) -> Option<String> {
+        match self.files.get(&copyright::path_of(package))?.found {
+            Found::Licence(licence) => Some(licence.clone()),
+            _ => None,
+        }
+    }
+
+    /// A database that lies where nobody looks for it, and is reached through a symbolic link.
+    fn unread(&self) -> impl Iterator<Item = Incomplete> {
+        let unread = FILES.into_iter().filter(|file| {
+            let place = self.resolve(file);
+            let is_there = || self.paths.iter().any(|paths| paths.contains(&place));
+            place != *file && !self.files.contains_key(&place) && is_there()
+        });
+        unread.map(|file| Incomplete {
+            path: file.into(),
+            reason: "a symbolic link leads to a file that was not read".into(),
+        })
     }
 
     /// What bills in the image name beyond what was found. Of the distribution's packages its own
@@ -241,9 +267,13 @@ impl<'a> Merge<'a> {
                 continue;
             }
             for (package, origin) in packages.iter().zip(&live.origins) {
+                let mut package = package.clone();
+                if *detector == Detector::Dpkg && package.licence.is_none() {
+                    package.licence = self.licence(&package.name);
+                }
                 components.push(Component {
                     detector: *detector,
-                    package: package.clone(),
+                    package,
                     path: path.clone(),
                     layer: digests.get(*origin).cloned(),
                 });
@@ -252,6 +282,8 @@ impl<'a> Merge<'a> {
         components.extend(self.stated(&components, &owned, digests));
         components.sort();
         once(&mut components);
+        let unread: Vec<_> = self.unread().collect();
+        self.incomplete.extend(unread);
         // A file that a later layer replaced or deleted is no loss.
         self.incomplete.sort();
         self.incomplete.dedup();
@@ -537,6 +569,31 @@ mod tests {
         let list = "var/lib/dpkg/info/a.md5sums".into();
         base.files.insert(list, Found::Owned(owned));
         assert_eq!(merged(&[base]), names(&[("x", 0)]));
+    }
+
+    #[test]
+    fn a_database_that_is_linked_to_and_was_not_read_is_missed() {
+        let mut base = LayerInventory::default();
+        base.links.insert("var/lib/dpkg".into(), "data/dpkg".into());
+        base.paths.insert("data/dpkg/status");
+        base.paths.seal();
+        let contents = merge([(&Digest::of(b"0"), &base)]);
+        let paths: Vec<_> = contents.incomplete.iter().map(|one| &one.path).collect();
+        assert_eq!(paths, [STATUS]);
+    }
+
+    #[test]
+    fn licences_come_from_where_the_package_keeps_them() {
+        let mut base = layer(&[(STATUS, &["a", "b"])]);
+        let path = "usr/share/doc/a/copyright".into();
+        base.files.insert(path, Found::Licence("MIT".into()));
+        let contents = merge([(&Digest::of(b"0"), &base)]);
+        let licences: Vec<_> = contents
+            .components
+            .iter()
+            .map(|one| one.package.licence.as_deref())
+            .collect();
+        assert_eq!(licences, [Some("MIT"), None]);
     }
 
     #[test]

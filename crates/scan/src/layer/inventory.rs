@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Changes whenever the same layer would yield another inventory.
-pub const ANALYZER_VERSION: u32 = 3;
+pub const ANALYZER_VERSION: u32 = 4;
 
 /// What was found in a layer.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -58,6 +58,8 @@ pub enum Found {
     Stated(Vec<Stated>),
     /// Which files belong to packages of the distribution.
     Owned(PathSet),
+    /// Under which licences the package of that name is.
+    Licence(String),
     /// Nothing, but it hides a file of the same name that did.
     Nothing,
 }
@@ -84,6 +86,7 @@ impl Found {
             Found::Stated(stated) => stated.iter().map(|one| one.package.weight()).sum(),
             Found::Owned(paths) => paths.len() * size_of::<u64>(),
             Found::Os(fact) => fact.weight(),
+            Found::Licence(licence) => licence.len(),
             Found::Nothing => 0,
         }
     }

@@ -8,7 +8,7 @@ pub(crate) mod path;
 mod recall;
 pub(crate) mod tar;
 mod walk;
-mod wanted;
+pub(crate) mod wanted;
 
 pub use inventory::{ANALYZER_VERSION, Found, Incomplete, LayerInventory};
 pub use path::PathSet;

@@ -83,7 +83,7 @@ impl Walk<'_> {
                 }
                 Ok(())
             }
-            Kind::HardLink => self.hard_link(&path, &entry.link),
+            Kind::HardLink => self.hard_link(&path, &entry),
             _ => Ok(()),
         }
     }
@@ -139,6 +139,10 @@ impl Walk<'_> {
                 self.packages(path, Detector::Dpkg, dpkg::status_of_one(&body))
             }
             Wanted::DpkgFiles => Found::Owned(dpkg::files(&body)),
+            Wanted::DpkgCopyright => match dpkg::copyright::licence(&body) {
+                Some(licence) => Found::Licence(licence),
+                None => Found::Nothing,
+            },
             Wanted::ApkInstalled => self.packages(path, Detector::Apk, apk::installed(&body)),
             Wanted::RpmDatabase => self.packages(path, Detector::Rpm, rpm::database(&body)),
             Wanted::NodePackage => {
@@ -147,6 +151,7 @@ impl Walk<'_> {
             Wanted::PythonPackage => {
                 self.packages(path, Detector::PythonPackage, python::metadata(&body))
             }
+            Wanted::PythonEgg => self.packages(path, Detector::PythonPackage, python::egg(&body)),
             Wanted::JavaArchive => self.packages(path, Detector::Jar, java::archive(&body)),
             Wanted::GemSpecification => {
                 self.packages(path, Detector::Gemspec, ruby::specification(&body))
@@ -220,16 +225,18 @@ impl Walk<'_> {
     }
 
     /// A second name of a file that came before it in the same archive.
-    fn hard_link(&mut self, path: &str, link: &str) -> Result<(), LayerError> {
-        let target = path::normal(link);
+    fn hard_link(&mut self, path: &str, entry: &Entry) -> Result<(), LayerError> {
+        // Under a name that says nothing, a file says nothing either.
+        let Some(wanted) = wanted(path, entry.mode) else {
+            return Ok(());
+        };
+        let target = path::normal(&entry.link);
         let found = target.and_then(|target| self.inventory.files.get(&target).cloned());
         match found {
             Some(found) => self.keep(path, found)?,
-            // A second name of a program says nothing new.
-            None if wanted(path, 0).is_some() => {
-                self.incomplete(path, "a hard link to a file that was not read");
-            }
-            None => {}
+            // A program that was not kept has nothing to say, nor has its second name.
+            None if wanted == Wanted::Executable => {}
+            None => self.incomplete(path, "a hard link to a file that was not read"),
         }
         Ok(())
     }
@@ -304,7 +311,10 @@ mod tests {
             file("var/lib/dpkg/status", STATUS),
             header("var/lib/dpkg/status.d/a", b'1', 0, "var/lib/dpkg/status"),
             header("var/lib/dpkg/status.d/b", b'1', 0, "unread"),
+            header("var/lib/dpkg/status-old", b'1', 0, "var/lib/dpkg/status"),
+            header("usr/bin/a", b'1', 0, "unread"),
         ]);
+        assert!(!found.files.contains_key("var/lib/dpkg/status-old"));
         assert_eq!(
             found.files.get("var/lib/dpkg/status"),
             found.files.get("var/lib/dpkg/status.d/a")

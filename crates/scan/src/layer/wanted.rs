@@ -1,5 +1,6 @@
 //! Which files are worth reading, told by their path and their permissions alone.
 
+use crate::dpkg::copyright;
 use crate::embedded;
 use crate::java;
 use crate::limits::Limits;
@@ -16,6 +17,8 @@ pub(crate) enum Wanted {
     DpkgStatusOfOne,
     /// The files of one Debian package.
     DpkgFiles,
+    /// The licences of one Debian package.
+    DpkgCopyright,
     /// Alpine's package database.
     ApkInstalled,
     /// A package database of rpm, in any of its formats.
@@ -24,6 +27,8 @@ pub(crate) enum Wanted {
     NodePackage,
     /// A Python distribution.
     PythonPackage,
+    /// A Python distribution in an archive.
+    PythonEgg,
     /// A Java archive.
     JavaArchive,
     /// An installed gem.
@@ -55,6 +60,19 @@ const DATABASES: &[&str] = &[
     "var/lib/rpmmanifest/",
 ];
 
+/// The databases themselves, of which an image without one of their packages is incomplete.
+pub(crate) const FILES: [&str; 9] = [
+    "var/lib/dpkg/status",
+    "lib/apk/db/installed",
+    "usr/lib/apk/db/installed",
+    "var/lib/rpm/Packages",
+    "var/lib/rpm/Packages.db",
+    "var/lib/rpm/rpmdb.sqlite",
+    "usr/lib/sysimage/rpm/Packages.db",
+    "usr/lib/sysimage/rpm/rpmdb.sqlite",
+    "usr/share/rpm/rpmdb.sqlite",
+];
+
 /// What a regular file is wanted for.
 pub(crate) fn wanted(path: &str, mode: u32) -> Option<Wanted> {
     if let Some(file) = os::file(path) {
@@ -65,6 +83,9 @@ pub(crate) fn wanted(path: &str, mode: u32) -> Option<Wanted> {
     }
     if matches!(path, "lib/apk/db/installed" | "usr/lib/apk/db/installed") {
         return Some(Wanted::ApkInstalled);
+    }
+    if copyright::package_of(path).is_some() {
+        return Some(Wanted::DpkgCopyright);
     }
     let (parent, name) = path.rsplit_once('/').unwrap_or(("", path));
     let is_rpm = matches!(
@@ -91,6 +112,7 @@ pub(crate) fn wanted(path: &str, mode: u32) -> Option<Wanted> {
             return Some(Wanted::GemSpecification);
         }
         name if java::is_archive(name) => return Some(Wanted::JavaArchive),
+        name if name.ends_with(".egg") => return Some(Wanted::PythonEgg),
         name if name.ends_with(".egg-info") => return Some(Wanted::PythonPackage),
         _ if embedded::is_one(path) => return Some(Wanted::Bill),
         _ => {}
@@ -120,8 +142,8 @@ impl Wanted {
     /// The largest file that is read for it.
     pub fn limit(self, limits: &Limits) -> u64 {
         match self {
-            Wanted::Os(_) => limits.header_bytes,
-            Wanted::JavaArchive => limits.archive_bytes,
+            Wanted::Os(_) | Wanted::DpkgCopyright => limits.header_bytes,
+            Wanted::JavaArchive | Wanted::PythonEgg => limits.archive_bytes,
             Wanted::RpmDatabase => limits.database_bytes,
             Wanted::Executable => u64::MAX,
             _ => limits.file_bytes,
@@ -149,6 +171,8 @@ mod tests {
             ),
             ("var/lib/dpkg/info/libc6.list", None),
             ("usr/share/doc/status", None),
+            ("usr/share/doc/a/copyright", Some(Wanted::DpkgCopyright)),
+            ("usr/lib/python3/a.egg", Some(Wanted::PythonEgg)),
             ("lib/apk/db/installed", Some(Wanted::ApkInstalled)),
             ("var/lib/rpm/rpmdb.sqlite", Some(Wanted::RpmDatabase)),
             (

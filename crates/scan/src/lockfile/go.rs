@@ -30,7 +30,8 @@ pub(super) fn read(contents: &[u8], near: &mut Nearby) -> Read {
     for (path, (version, indirect)) in &file.required {
         let is_excluded = file.excluded.contains(&(path.clone(), version.clone()));
         // Old files list some of the indirect modules; the sums know better.
-        if !is_excluded && !(is_old && *indirect) {
+        let is_for_the_sums = is_old && *indirect;
+        if !is_excluded && !is_for_the_sums {
             modules.insert(path.clone(), version.clone());
         }
     }

@@ -71,6 +71,9 @@ struct ComponentValue {
     purl: String,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     properties: Vec<Property>,
+    /// Other tools put components into others.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    components: Vec<ComponentValue>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -316,7 +319,9 @@ pub fn read(text: &[u8]) -> Result<Bill, BillError> {
         Some(Incomplete { path, reason })
     });
     bill.incomplete = incomplete.collect();
-    for value in &document.components {
+    let mut values: Vec<&ComponentValue> = document.components.iter().collect();
+    while let Some(value) = values.pop() {
+        values.extend(&value.components);
         if value.kind == "operating-system" {
             bill.os = Some(Os {
                 family: Family::named(&value.name),

@@ -128,3 +128,57 @@ fn an_inventory_survives_being_kept() {
     assert_eq!(read, layer.inventory);
     assert_eq!(serde_json::to_vec(&read).unwrap(), kept);
 }
+
+/// A root file system with links in it, archived by the real tar.
+fn linked(make: &str) -> Bill {
+    let directory = tempfile::tempdir().unwrap();
+    let status = Command::new("sh")
+        .args(["-ec", make])
+        .current_dir(directory.path())
+        .status();
+    assert!(status.unwrap().success());
+    let output = Command::new("tar")
+        .args(["--sort=name", "-cf", "-", "-C"])
+        .arg(directory.path())
+        .arg(".")
+        .output()
+        .expect("tar runs");
+    bill(&output.stdout)
+}
+
+#[test]
+fn databases_behind_links_are_found() {
+    let stanza =
+        "printf 'Package: a\\nStatus: install ok installed\\nArchitecture: all\\nVersion: 1\\n'";
+    for (make, names, incomplete) in [
+        // A merged usr, where /lib is a link; apk's database is reached through it.
+        (
+            "mkdir -p usr/lib/apk/db && ln -s usr/lib lib && printf 'P:a\\nV:1\\nA:all\\n\\n' > lib/apk/db/installed"
+                .to_owned(),
+            vec!["a"],
+            0,
+        ),
+        // A hard link to a file of the same layer that is a database, too.
+        (
+            format!("mkdir -p var/lib/dpkg/status.d && {stanza} > var/lib/dpkg/status && ln var/lib/dpkg/status var/lib/dpkg/status.d/a"),
+            vec!["a"],
+            0,
+        ),
+        // One to a file that says nothing by its name: missed, and said to be.
+        (
+            format!("mkdir -p var/lib/dpkg data && {stanza} > data/x && ln data/x var/lib/dpkg/status"),
+            vec![],
+            1,
+        ),
+        (
+            format!("mkdir -p data/dpkg var/lib && {stanza} > data/dpkg/status && ln -s ../../data/dpkg var/lib/dpkg"),
+            vec![],
+            1,
+        ),
+    ] {
+        let bill = linked(&make);
+        let found: Vec<_> = bill.components.iter().map(|one| one.package.name.as_str()).collect();
+        assert_eq!(found, names, "{make}");
+        assert_eq!(bill.incomplete.len(), incomplete, "{:?}", bill.incomplete);
+    }
+}

@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod debian;
+mod documents;
 mod hostile;
 mod languages;
 mod matching;
