@@ -2,16 +2,16 @@
 //! stop. A handler's failure is its message's alone; what a failure means for the image or the job
 //! is written down before the message is given up.
 
-use crate::layers::Layers;
 use crate::message::{CATALOG, GENERATE, Job, Message, SCAN};
 use crate::object::{FAILURE, IMAGE};
-use crate::{bill, catalog, findings, reconcile};
+use crate::{bill, catalog, findings, layers, reconcile};
 use futures::future::join4;
 use kube::Client;
 use muster_queue::{Failure, Queue, Worker, consume};
 use muster_registry::Traffic;
 use muster_scan::vulnerability::Database;
 use muster_scan::vulnerability::trivy_db::TrivyDatabase;
+use muster_source::LayerCache;
 use serde_json::json;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -25,7 +25,7 @@ const DEADLINE: Duration = Duration::from_secs(30 * 60);
 pub struct Operator {
     client: Client,
     queue: Arc<dyn Queue>,
-    layers: Layers,
+    layers: Arc<dyn LayerCache>,
     traffic: Traffic,
     data: PathBuf,
     database: Mutex<Option<Arc<TrivyDatabase>>>,
@@ -38,6 +38,8 @@ pub(crate) enum Trouble {
     Api(#[from] kube::Error),
     #[error(transparent)]
     Registry(#[from] muster_registry::Error),
+    #[error(transparent)]
+    Source(#[from] muster_source::Error),
     #[error(transparent)]
     Queue(#[from] muster_queue::QueueError),
     /// It will not get better.
@@ -58,6 +60,7 @@ impl Trouble {
         match self {
             Trouble::Api(kube::Error::Api(status)) => matches!(status.code, 400 | 413 | 422),
             Trouble::Registry(error) => !error.is_transient(),
+            Trouble::Source(error) => !error.is_transient(),
             Trouble::Permanent(_) => true,
             Trouble::Api(_) | Trouble::Queue(_) | Trouble::Transient(_) => false,
         }
@@ -66,6 +69,7 @@ impl Trouble {
     fn into_failure(self) -> Failure {
         let after = match &self {
             Trouble::Registry(error) => error.retry_after(),
+            Trouble::Source(error) => error.retry_after(),
             _ => None,
         };
         match self.is_permanent() {
@@ -93,7 +97,7 @@ impl Operator {
         Arc::new(Operator {
             client,
             queue,
-            layers: Layers::new(layers),
+            layers: layers::cache(layers),
             traffic: Traffic::default(),
             data,
             database: Mutex::default(),
@@ -104,8 +108,8 @@ impl Operator {
         &self.client
     }
 
-    pub(crate) fn layers(&self) -> &Layers {
-        &self.layers
+    pub(crate) fn layers(&self) -> Arc<dyn LayerCache> {
+        self.layers.clone()
     }
 
     pub(crate) fn traffic(&self) -> Traffic {
