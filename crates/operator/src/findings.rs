@@ -6,10 +6,10 @@ use crate::object::{REPORT, SBOM, made_for, now};
 use crate::reconcile;
 use crate::work::{Operator, Trouble};
 use kube::api::ObjectMeta;
+use muster_advisories::Opened;
 use muster_scan::matching;
 use muster_scan::report::Report;
 use muster_scan::sbom::spdx;
-use muster_scan::vulnerability::Database;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -46,8 +46,8 @@ pub(crate) async fn scan(operator: &Operator, message: &Message) -> Result<(), T
     let spdx = sbom
         .spdx
         .ok_or_else(|| Trouble::permanent("the SBOM is empty"))?;
-    let database = operator.database()?;
-    let report = tokio::task::spawn_blocking(move || report(&spdx, &*database));
+    let known = operator.knowledge()?;
+    let report = tokio::task::spawn_blocking(move || report(&spdx, &known));
     let report = report.await.map_err(Trouble::permanent)??;
     let uid = sbom.metadata.uid.unwrap_or_default();
     let written = Written {
@@ -60,14 +60,11 @@ pub(crate) async fn scan(operator: &Operator, message: &Message) -> Result<(), T
     Ok(REPORT.apply(client, &job.namespace, name, &written).await?)
 }
 
-fn report(spdx: &RawValue, database: &dyn Database) -> Result<Report, Trouble> {
+fn report(spdx: &RawValue, known: &Opened) -> Result<Report, Trouble> {
+    let database = &*known.database;
     let bill = spdx::read(spdx.get().as_bytes()).map_err(Trouble::permanent)?;
     let findings = matching::find(&bill, database).map_err(Trouble::permanent)?;
-    let now = now();
-    Ok(Report::new(
-        &bill,
-        &findings,
-        database.metadata(),
-        Some(&now),
-    ))
+    let mut report = Report::new(&bill, &findings, database.metadata(), Some(&now()));
+    report.enrich(&known.exploitation);
+    Ok(report)
 }

@@ -2,16 +2,15 @@
 //! stop. A handler's failure is its message's alone; what a failure means for the image or the job
 //! is written down before the message is given up.
 
-use crate::layers::Layers;
 use crate::message::{CATALOG, GENERATE, Job, Message, SCAN};
 use crate::object::{FAILURE, IMAGE};
-use crate::{bill, catalog, findings, reconcile};
+use crate::{bill, catalog, findings, layers, reconcile};
 use futures::future::join4;
 use kube::Client;
+use muster_advisories::{DataDirectory, Opened};
 use muster_queue::{Failure, Queue, Worker, consume};
 use muster_registry::Traffic;
-use muster_scan::vulnerability::Database;
-use muster_scan::vulnerability::trivy_db::TrivyDatabase;
+use muster_source::LayerCache;
 use serde_json::json;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -25,10 +24,10 @@ const DEADLINE: Duration = Duration::from_secs(30 * 60);
 pub struct Operator {
     client: Client,
     queue: Arc<dyn Queue>,
-    layers: Layers,
+    layers: Arc<dyn LayerCache>,
     traffic: Traffic,
-    data: PathBuf,
-    database: Mutex<Option<Arc<TrivyDatabase>>>,
+    data: DataDirectory,
+    opened: Mutex<Option<Opened>>,
 }
 
 /// Why something was not done.
@@ -38,6 +37,8 @@ pub(crate) enum Trouble {
     Api(#[from] kube::Error),
     #[error(transparent)]
     Registry(#[from] muster_registry::Error),
+    #[error(transparent)]
+    Source(#[from] muster_source::Error),
     #[error(transparent)]
     Queue(#[from] muster_queue::QueueError),
     /// It will not get better.
@@ -58,6 +59,7 @@ impl Trouble {
         match self {
             Trouble::Api(kube::Error::Api(status)) => matches!(status.code, 400 | 413 | 422),
             Trouble::Registry(error) => !error.is_transient(),
+            Trouble::Source(error) => !error.is_transient(),
             Trouble::Permanent(_) => true,
             Trouble::Api(_) | Trouble::Queue(_) | Trouble::Transient(_) => false,
         }
@@ -66,6 +68,7 @@ impl Trouble {
     fn into_failure(self) -> Failure {
         let after = match &self {
             Trouble::Registry(error) => error.retry_after(),
+            Trouble::Source(error) => error.retry_after(),
             _ => None,
         };
         match self.is_permanent() {
@@ -93,10 +96,10 @@ impl Operator {
         Arc::new(Operator {
             client,
             queue,
-            layers: Layers::new(layers),
+            layers: layers::cache(layers),
             traffic: Traffic::default(),
-            data,
-            database: Mutex::default(),
+            data: DataDirectory::new(data),
+            opened: Mutex::default(),
         })
     }
 
@@ -104,8 +107,8 @@ impl Operator {
         &self.client
     }
 
-    pub(crate) fn layers(&self) -> &Layers {
-        &self.layers
+    pub(crate) fn layers(&self) -> Arc<dyn LayerCache> {
+        self.layers.clone()
     }
 
     pub(crate) fn traffic(&self) -> Traffic {
@@ -126,23 +129,28 @@ impl Operator {
         Ok(())
     }
 
-    /// The vulnerability data, opened when first needed.
-    pub(crate) fn database(&self) -> Result<Arc<TrivyDatabase>, Trouble> {
-        let mut database = self.database.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(database) = &*database {
-            return Ok(database.clone());
+    /// The vulnerability data as it is now: opened when first needed, and anew when it was replaced.
+    pub(crate) fn knowledge(&self) -> Result<Opened, Trouble> {
+        let mut opened = self.opened.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = &*opened
+            && !self.data.is_stale(known).unwrap_or(false)
+        {
+            return Ok(known.clone());
         }
-        let opened = TrivyDatabase::open(&self.data, None).map_err(|error| {
-            let directory = self.data.display();
-            Trouble::Transient(format!(
-                "there is no vulnerability data in {directory}: {error}; put trivy.db and metadata.json there, or name their directory with --database"
-            ))
-        })?;
-        tracing::info!(
-            version = opened.metadata().version,
-            "vulnerability data opened"
-        );
-        Ok(database.insert(Arc::new(opened)).clone())
+        match (self.data.open(), &*opened) {
+            (Ok(fresh), _) => {
+                tracing::info!(revision = fresh.revision, "vulnerability data opened");
+                Ok(opened.insert(fresh).clone())
+            }
+            (Err(error), Some(known)) => {
+                tracing::warn!(%error, "older vulnerability data is used");
+                Ok(known.clone())
+            }
+            (Err(error), None) => Err(Trouble::Transient(format!(
+                "{error}; fetch some with `muster db update --database {0}`, or bring it with `muster db import --database {0} FILE`",
+                self.data.path().display()
+            ))),
+        }
     }
 
     /// Works until `stop`, then finishes what is under way.

@@ -134,6 +134,13 @@ pub enum Manifest {
     Index(Index),
 }
 
+impl Manifest {
+    /// Reads the bytes of a manifest or index. `declared` is what a descriptor says that it is.
+    pub fn read(attempt: &str, declared: Option<&str>, bytes: &[u8]) -> Result<Manifest, Error> {
+        read(attempt, declared, bytes).map(|(_, manifest)| manifest)
+    }
+}
+
 /// A manifest as it came, checked against its digest.
 #[derive(Clone, Debug)]
 pub struct Fetched {

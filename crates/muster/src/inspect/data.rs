@@ -37,7 +37,12 @@ impl Place {
 #[derive(Args)]
 pub(crate) struct Origin {
     /// A repository that has the data as an OCI artifact; the next is asked when one fails.
-    #[arg(long, env = "MUSTER_DB_REPOSITORY", value_name = "REFERENCE", value_delimiter = ',')]
+    #[arg(
+        long,
+        env = "MUSTER_DB_REPOSITORY",
+        value_name = "REFERENCE",
+        value_delimiter = ','
+    )]
     db_repository: Vec<String>,
 }
 
@@ -80,7 +85,9 @@ impl Knowledge {
         match (directory.update(&update, bars).await, known) {
             (Ok(_), _) => Ok(directory.open()?),
             (Err(error), Ok(known)) => {
-                bars.say(&format!("warning: older vulnerability data is used: {error}"));
+                bars.say(&format!(
+                    "warning: older vulnerability data is used: {error}"
+                ));
                 Ok(known)
             }
             (Err(error), Err(_)) => Err(error).context(REMEDY),

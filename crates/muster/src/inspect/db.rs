@@ -104,10 +104,16 @@ async fn update(command: Update) -> Result<()> {
             repository,
             revision,
             failures,
-        } => (format!("{revision} is the newest that {repository} has"), failures),
+        } => (
+            format!("{revision} is the newest that {repository} has"),
+            failures,
+        ),
     };
     for failure in failures {
-        bars.say(&format!("warning: {}: {}", failure.repository, failure.reason));
+        bars.say(&format!(
+            "warning: {}: {}",
+            failure.repository, failure.reason
+        ));
     }
     writeln!(std::io::stdout(), "{text}")?;
     Ok(())
@@ -174,8 +180,19 @@ fn table(info: &Info) -> String {
         line("vulnerabilities", summary.vulnerabilities.to_string());
         if !summary.streams.is_empty() {
             let packages: u64 = summary.streams.iter().map(|stream| stream.packages).sum();
-            let names: Vec<&str> = summary.streams.iter().map(|one| one.name.as_str()).collect();
-            line("streams", format!("{} of {packages} packages: {}", names.len(), names.join(", ")));
+            let names: Vec<&str> = summary
+                .streams
+                .iter()
+                .map(|one| one.name.as_str())
+                .collect();
+            line(
+                "streams",
+                format!(
+                    "{} of {packages} packages: {}",
+                    names.len(),
+                    names.join(", ")
+                ),
+            );
         }
         for (why, count) in &summary.left_out {
             line("left out", format!("{count} ({why})"));

@@ -21,7 +21,12 @@ pub(crate) struct Reach {
     #[arg(long, env = "MUSTER_INSECURE")]
     insecure: bool,
     /// Ask a mirror before a registry: `docker.io=https://mirror.example/hub`. May be repeated.
-    #[arg(long, env = "MUSTER_MIRRORS", value_name = "HOST=MIRROR", value_delimiter = ',')]
+    #[arg(
+        long,
+        env = "MUSTER_MIRRORS",
+        value_name = "HOST=MIRROR",
+        value_delimiter = ','
+    )]
     mirror: Vec<String>,
 }
 
@@ -37,7 +42,8 @@ impl Reach {
                 bail!("--mirror {text:?} is not of the form HOST=MIRROR");
             };
             let host = Host::parse(host).with_context(|| format!("reading --mirror {text}"))?;
-            let mirror = Mirror::parse(mirror).with_context(|| format!("reading --mirror {text}"))?;
+            let mirror =
+                Mirror::parse(mirror).with_context(|| format!("reading --mirror {text}"))?;
             mirrors.add(host, mirror);
         }
         let options = Options {

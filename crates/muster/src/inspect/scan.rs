@@ -136,7 +136,12 @@ async fn scan(command: Scan) -> Result<ExitCode> {
         left_out.ignored += more.ignored;
     }
     if !bills.is_empty() {
-        print::findings(&inspections, &bills, command.output, command.show_suppressed)?;
+        print::findings(
+            &inspections,
+            &bills,
+            command.output,
+            command.show_suppressed,
+        )?;
     }
     tell(&left_out, &bars);
     Ok(match (failed, is_found) {
@@ -156,7 +161,9 @@ impl Matcher {
     fn report(&self, bill: &Bill) -> Result<Report> {
         let database = &*self.data.database;
         let findings = matching::find(bill, database)?;
-        let now = jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
+        let now = jiff::Timestamp::now()
+            .strftime("%Y-%m-%dT%H:%M:%SZ")
+            .to_string();
         let mut report = Report::new(bill, &findings, database.metadata(), Some(&now));
         if let Some(statements) = &self.statements {
             statements.apply(&mut report, image_purl(bill).as_ref());
@@ -191,7 +198,10 @@ impl Scan {
             None => {
                 let file = IGNORE_FILES.into_iter().map(Path::new);
                 let mut file = file.filter(|file| file.is_file());
-                file.next().map(read_ignored).transpose()?.unwrap_or_default()
+                file.next()
+                    .map(read_ignored)
+                    .transpose()?
+                    .unwrap_or_default()
             }
         };
         Ok(Selection {
@@ -241,7 +251,10 @@ fn tell(left_out: &LeftOut, bars: &Bars) {
     for (count, why) in [
         (left_out.ignored, "are ignored by the ignore file"),
         (left_out.unfixed, "have no fix and are not shown"),
-        (left_out.by_severity, "are of other severities and not shown"),
+        (
+            left_out.by_severity,
+            "are of other severities and not shown",
+        ),
     ] {
         if count > 0 {
             bars.say(&format!("{count} findings {why}"));

@@ -6,7 +6,7 @@ mod compression;
 mod inventory;
 pub(crate) mod path;
 mod recall;
-pub(crate) mod tar;
+pub mod tar;
 mod walk;
 pub(crate) mod wanted;
 
@@ -65,6 +65,11 @@ impl From<TarError> for LayerError {
             error => LayerError::Archive(error),
         }
     }
+}
+
+/// Whether reading a layer needs the contents of a regular file, or only that it is there.
+pub fn is_read(path: &str, mode: u32) -> bool {
+    wanted::wanted(path, mode).is_some()
 }
 
 /// Reads a layer's blob to its end: gzip, zstd or plain tar, by its first bytes.

@@ -4,17 +4,21 @@
 
 use crate::layer::path;
 use crate::limits::{Exceeded, Limits};
-use std::io::{self, BufRead, Read};
+use std::io::{self, BufRead, Read, Seek};
 
 const BLOCK: usize = 512;
 type Block = [u8; BLOCK];
 
 /// What an entry is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub enum Kind {
+    /// A regular file.
     File,
+    /// A directory.
     Directory,
+    /// A symbolic link.
     SymbolicLink,
+    /// Another name of a file.
     HardLink,
     /// A device, a pipe, or something newer than we are.
     Other,
@@ -22,13 +26,16 @@ pub(crate) enum Kind {
 
 /// One entry.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Entry {
+pub struct Entry {
     /// The path below the root, without a leading slash; nothing where it leads out of the root.
     pub path: Option<String>,
+    /// What it is.
     pub kind: Kind,
     /// Where a link leads, as written.
     pub link: String,
+    /// Its permissions.
     pub mode: u32,
+    /// Bytes of its body.
     pub size: u64,
     /// The body is not the file's contents but some pieces of it.
     pub sparse: bool,
@@ -51,7 +58,7 @@ pub enum TarError {
 }
 
 /// The walk.
-pub(crate) struct Tar<'a, R> {
+pub struct Tar<'a, R> {
     reader: R,
     limits: &'a Limits,
     entries: u64,
@@ -70,6 +77,7 @@ struct Extended {
 }
 
 impl<'a, R: BufRead> Tar<'a, R> {
+    /// A walk over the archive that this reader yields, plain.
     pub fn new(reader: R, limits: &'a Limits) -> Self {
         Tar {
             reader,
@@ -80,11 +88,14 @@ impl<'a, R: BufRead> Tar<'a, R> {
         }
     }
 
+    /// The reader, wherever the walk is.
     pub fn into_inner(self) -> R {
         self.reader
     }
 
     /// The next entry; nothing at the end of the archive.
+    // No iterator: an entry's body is read from the walk itself.
+    #[allow(clippy::should_implement_trait)]
     pub fn next(&mut self) -> Result<Option<Entry>, TarError> {
         let mut extended = Extended::default();
         loop {
@@ -332,8 +343,20 @@ impl<'a, R: BufRead> Tar<'a, R> {
     }
 }
 
+impl<R: BufRead + Seek> Tar<'_, R> {
+    /// Leaps over the present entry's body, and says where in the archive it begins. That it is
+    /// there is for the caller to see: one can leap over the end.
+    pub fn leap(&mut self) -> io::Result<u64> {
+        let start = self.reader.stream_position()?;
+        let rest = i64::try_from(self.body + self.padding).map_err(io::Error::other)?;
+        self.reader.seek_relative(rest)?;
+        (self.body, self.padding) = (0, 0);
+        Ok(start)
+    }
+}
+
 /// The body of an entry. Where the archive ends too early, it is an error and no shorter body.
-pub(crate) struct Body<'b, 'a, R> {
+pub struct Body<'b, 'a, R> {
     tar: &'b mut Tar<'a, R>,
 }
 

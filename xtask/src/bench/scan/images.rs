@@ -15,11 +15,25 @@ const VERSION: &str = "1";
 const FAMILY: usize = 10;
 
 const NPM: &[&str] = &[
-    "express@4.18.2", "webpack@5.88.0", "typescript@5.1.6", "react@18.2.0", "react-dom@18.2.0", "next@13.4.0",
-    "eslint@8.44.0", "jest@29.6.0", "axios@0.21.0", "lodash@4.17.15", "aws-sdk@2.1400.0",
+    "express@4.18.2",
+    "webpack@5.88.0",
+    "typescript@5.1.6",
+    "react@18.2.0",
+    "react-dom@18.2.0",
+    "next@13.4.0",
+    "eslint@8.44.0",
+    "jest@29.6.0",
+    "axios@0.21.0",
+    "lodash@4.17.15",
+    "aws-sdk@2.1400.0",
 ];
 const PYTHON: &[&str] = &[
-    "django==3.2.0", "flask==2.0.0", "requests==2.25.0", "sqlalchemy==1.4.0", "celery==5.0.0", "boto3==1.17.0",
+    "django==3.2.0",
+    "flask==2.0.0",
+    "requests==2.25.0",
+    "sqlalchemy==1.4.0",
+    "celery==5.0.0",
+    "boto3==1.17.0",
 ];
 
 /// The images as layouts.
@@ -47,7 +61,9 @@ pub(super) fn images() -> Result<Images> {
     Ok(Images {
         distribution: place.join("distribution"),
         application: place.join("application"),
-        family: (0..FAMILY).map(|number| place.join(format!("family-{number}"))).collect(),
+        family: (0..FAMILY)
+            .map(|number| place.join(format!("family-{number}")))
+            .collect(),
     })
 }
 
@@ -62,13 +78,42 @@ fn make(directory: &Path) -> Result<()> {
         fs::create_dir_all(&path)?;
         Ok(path)
     };
-    let (node, python, programs) = (tree("node/srv/app")?, tree("python/opt/app")?, tree("go/usr/local/bin")?);
+    let (node, python, programs) = (
+        tree("node/srv/app")?,
+        tree("python/opt/app")?,
+        tree("go/usr/local/bin")?,
+    );
     let prefix = node.to_string_lossy();
-    run("npm", &[&["install", "--no-audit", "--no-fund", "--ignore-scripts", "--prefix", &prefix], NPM].concat())?;
+    run(
+        "npm",
+        &[
+            &[
+                "install",
+                "--no-audit",
+                "--no-fund",
+                "--ignore-scripts",
+                "--prefix",
+                &prefix,
+            ],
+            NPM,
+        ]
+        .concat(),
+    )?;
     let target = python.to_string_lossy();
-    run("pip3", &[&["install", "--quiet", "--no-compile", "--target", &target], PYTHON].concat())?;
+    run(
+        "pip3",
+        &[
+            &["install", "--quiet", "--no-compile", "--target", &target],
+            PYTHON,
+        ]
+        .concat(),
+    )?;
     let binaries = binaries::ensure_kubernetes()?;
-    for program in [&binaries.kube_apiserver, &binaries.kube_controller_manager, &binaries.kubectl] {
+    for program in [
+        &binaries.kube_apiserver,
+        &binaries.kube_controller_manager,
+        &binaries.kubectl,
+    ] {
         let name = program.file_name().context("a program's name")?;
         fs::copy(program, programs.join(name)).context("copying a program")?;
     }

@@ -30,15 +30,27 @@ struct Row {
 
 impl Row {
     fn wall(&self) -> Duration {
-        self.taken.iter().map(|one| one.wall).min().unwrap_or_default()
+        self.taken
+            .iter()
+            .map(|one| one.wall)
+            .min()
+            .unwrap_or_default()
     }
 
     fn processor(&self) -> Duration {
-        self.taken.iter().map(|one| one.processor).min().unwrap_or_default()
+        self.taken
+            .iter()
+            .map(|one| one.processor)
+            .min()
+            .unwrap_or_default()
     }
 
     fn peak(&self) -> u64 {
-        self.taken.iter().map(|one| one.peak).max().unwrap_or_default()
+        self.taken
+            .iter()
+            .map(|one| one.peak)
+            .max()
+            .unwrap_or_default()
     }
 }
 
@@ -53,7 +65,10 @@ pub(crate) fn run() -> Result<()> {
         data,
         peers,
     };
-    for (name, layout) in [("distribution", &images.distribution), ("application", &images.application)] {
+    for (name, layout) in [
+        ("distribution", &images.distribution),
+        ("application", &images.application),
+    ] {
         bench.image(name, layout)?;
     }
     bench.family(&images.family)
@@ -90,7 +105,9 @@ impl Bench {
         }
         let bill = tempfile::Builder::new().suffix(".json").tempfile()?;
         let mut command = Command::new(&self.muster);
-        command.args(["sbom", "--offline", "--quiet", "--cache", "none"]).arg(layout);
+        command
+            .args(["sbom", "--offline", "--quiet", "--cache", "none"])
+            .arg(layout);
         std::fs::write(bill.path(), done(&command)?.stdout)?;
         for _ in 0..RUNS {
             bare.push(done(&self.muster(Path::new("none"), &[bill.path()]))?);
@@ -132,7 +149,11 @@ impl Bench {
         if let Some(first) = family.first() {
             limit = limit::limit(first)?;
         }
-        print("family of ten (the limit is that of one member)", &limit, &rows);
+        print(
+            "family of ten (the limit is that of one member)",
+            &limit,
+            &rows,
+        );
         Ok(())
     }
 }
@@ -140,7 +161,11 @@ impl Bench {
 /// Runs a tool, which must succeed.
 fn done(command: &Command) -> Result<Measured> {
     let measured = measure(command)?;
-    ensure!(measured.status.success(), "{command:?} failed: {}", measured.stderr);
+    ensure!(
+        measured.status.success(),
+        "{command:?} failed: {}",
+        measured.stderr
+    );
     Ok(measured)
 }
 
@@ -149,9 +174,14 @@ fn print(name: &str, limit: &Limit, rows: &[Row]) {
     let seconds = limit.time.as_secs_f64();
     eprintln!(
         "\n{name}: {:.0} MB compressed, {:.0} MB inflated; inflating and hashing alone takes {seconds:.2} s of one core ({:.0} MB/s)",
-        megabytes(limit.compressed), megabytes(limit.inflated), megabytes(limit.inflated) / seconds,
+        megabytes(limit.compressed),
+        megabytes(limit.inflated),
+        megabytes(limit.inflated) / seconds,
     );
-    eprintln!("{:28} {:20} {:>9} {:>10} {:>9} {:>9} {:>8}", "tool", "task", "wall s", "CPU s", "peak MB", "MB/s/core", "limit x");
+    eprintln!(
+        "{:28} {:20} {:>9} {:>10} {:>9} {:>9} {:>8}",
+        "tool", "task", "wall s", "CPU s", "peak MB", "MB/s/core", "limit x"
+    );
     let best = rows.iter().find(|row| row.tool == "muster").map(Row::wall);
     for row in rows {
         let processor = row.processor().as_secs_f64();
@@ -166,7 +196,10 @@ fn print(name: &str, limit: &Limit, rows: &[Row]) {
             processor / seconds,
             match best {
                 Some(best) if row.tool != "muster" => {
-                    format!("  {:.1} times as long as muster cold", row.wall().as_secs_f64() / best.as_secs_f64())
+                    format!(
+                        "  {:.1} times as long as muster cold",
+                        row.wall().as_secs_f64() / best.as_secs_f64()
+                    )
                 }
                 _ => String::new(),
             },
@@ -187,7 +220,11 @@ fn vulnerability_data(directory: &Path) -> Result<()> {
             let id = format!("CVE-2026-{number:05}");
             let fixed = if turn % 10 == 0 { "999:1" } else { "0" };
             let advisory = json!({"FixedVersion": fixed});
-            puts.push(Put::text(&["debian 12", &source], &id, advisory.to_string()));
+            puts.push(Put::text(
+                &["debian 12", &source],
+                &id,
+                advisory.to_string(),
+            ));
             let about = json!({"Title": "a flaw", "Description": "It is described. ".repeat(40), "VendorSeverity": {"nvd": turn % 4 + 1}});
             puts.push(Put::text(&["vulnerability"], &id, about.to_string()));
         }
@@ -196,5 +233,8 @@ fn vulnerability_data(directory: &Path) -> Result<()> {
     let metadata = json!({
         "Version": 2, "NextUpdate": "2036-01-03T00:00:00Z", "UpdatedAt": "2026-01-02T03:04:05Z", "DownloadedAt": "2026-01-02T03:04:05Z",
     });
-    Ok(std::fs::write(directory.join("metadata.json"), metadata.to_string())?)
+    Ok(std::fs::write(
+        directory.join("metadata.json"),
+        metadata.to_string(),
+    )?)
 }

@@ -50,8 +50,21 @@ impl Peer {
                     }
                 }
                 command
-                    .args(["image", "--quiet", "--scanners", "vuln", "--skip-db-update", "--skip-java-db-update"])
-                    .args(["--offline-scan", "--skip-version-check", "--format", "json", "--cache-dir"])
+                    .args([
+                        "image",
+                        "--quiet",
+                        "--scanners",
+                        "vuln",
+                        "--skip-db-update",
+                        "--skip-java-db-update",
+                    ])
+                    .args([
+                        "--offline-scan",
+                        "--skip-version-check",
+                        "--format",
+                        "json",
+                        "--cache-dir",
+                    ])
                     .arg(cache)
                     .arg("--input")
                     .arg(layout);
@@ -115,7 +128,10 @@ impl Peer {
                 }
             });
         }
-        Ok(sum.into_iter().map(|sum| self.row("cold, one by one", vec![sum])).collect())
+        Ok(sum
+            .into_iter()
+            .map(|sum| self.row("cold, one by one", vec![sum]))
+            .collect())
     }
 }
 
@@ -123,5 +139,7 @@ fn find(name: &str) -> Option<PathBuf> {
     let named = std::env::var_os("MUSTER_PEERS").map(PathBuf::from);
     let path = std::env::var_os("PATH").unwrap_or_default();
     let places = named.into_iter().chain(std::env::split_paths(&path));
-    places.map(|place| place.join(name)).find(|file| file.is_file())
+    places
+        .map(|place| place.join(name))
+        .find(|file| file.is_file())
 }

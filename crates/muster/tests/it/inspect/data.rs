@@ -54,11 +54,21 @@ async fn data_is_fetched_once_and_when_it_is_needed() -> Result<()> {
     write_root(&desk.path("work")?.join("root"))?;
     // A scan fetches it; the first repository does not answer, and that is said.
     let repositories = format!("127.0.0.1:1/gone:2,{repository}");
-    let scan = ["scan", "-o", "json", "--db-repository", &repositories, "root"];
+    let scan = [
+        "scan",
+        "-o",
+        "json",
+        "--db-repository",
+        &repositories,
+        "root",
+    ];
     let one = only(&desk.told(&scan)?)?;
     assert_eq!(found(&one), expected());
     let revision = one["report"]["database"]["revision"].as_str();
-    ensure!(revision.is_some_and(|text| text.starts_with("sha256:")), "{one}");
+    ensure!(
+        revision.is_some_and(|text| text.starts_with("sha256:")),
+        "{one}"
+    );
     let update = ["db", "update", "--db-repository", &repository];
     let told = desk.told(&update)?;
     ensure!(told.contains("is the newest"), "{told}");
@@ -73,7 +83,10 @@ async fn data_is_fetched_once_and_when_it_is_needed() -> Result<()> {
     assert_eq!(info["parts"][0]["kind"], "trivy");
     assert_eq!(info["parts"][0]["summary"]["vulnerabilities"], 2);
     let table = desk.told(&["db", "info"])?;
-    ensure!(table.contains("Trivy database") && table.contains("debian 12"), "{table}");
+    ensure!(
+        table.contains("Trivy database") && table.contains("debian 12"),
+        "{table}"
+    );
     Ok(())
 }
 
@@ -110,7 +123,10 @@ fn data_is_brought_along_where_there_is_no_network() -> Result<()> {
     let findings = one["report"]["results"][0]["vulnerabilities"]
         .as_array()
         .context("findings")?;
-    let names: Vec<&str> = findings.iter().filter_map(|one| one["cve"].as_str()).collect();
+    let names: Vec<&str> = findings
+        .iter()
+        .filter_map(|one| one["cve"].as_str())
+        .collect();
     assert_eq!(names, ["CVE-2025-0009", "CVE-2024-0001"]);
     assert_eq!(findings[0]["knownExploited"], true);
     assert_eq!(findings[1]["epssScore"], 0.5);

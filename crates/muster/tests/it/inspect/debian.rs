@@ -26,7 +26,9 @@ async fn the_packages_of_a_real_debian_are_those_that_dpkg_lists() -> Result<()>
         "rootfs": {"type": "layers", "diff_ids": [layer.diff_id]},
     });
     let pusher = Pusher::new(&registry)?;
-    pusher.image("debian", Some("12"), &[&blob], &config).await?;
+    pusher
+        .image("debian", Some("12"), &[&blob], &config)
+        .await?;
     let reference = format!("{}/debian:12", registry.host());
     let root = root.to_string_lossy();
     for target in [reference.as_str(), &format!("rootfs:{root}")] {
@@ -36,7 +38,11 @@ async fn the_packages_of_a_real_debian_are_those_that_dpkg_lists() -> Result<()>
                 "spdx" => spdx::read(document.as_bytes())?,
                 _ => cyclonedx::read(document.as_bytes())?,
             };
-            ensure!(bill.incomplete.is_empty(), "{target}: {:?}", bill.incomplete);
+            ensure!(
+                bill.incomplete.is_empty(),
+                "{target}: {:?}",
+                bill.incomplete
+            );
             let mut found: Vec<debian::Line> = bill
                 .components
                 .iter()

@@ -39,7 +39,10 @@ const CASES: &[Case] = &[
         peak: 64,
         layers: |layout| {
             let zeros = gzip(&vec![0; 64 << 20])?;
-            let blob = [gzip(&archive::header("zeros", b'0', 8 << 30, ""))?, zeros.repeat(20)];
+            let blob = [
+                gzip(&archive::header("zeros", b'0', 8 << 30, ""))?,
+                zeros.repeat(20),
+            ];
             Ok(vec![layout.raw_layer(&blob.concat(), LAYER, ANY)?])
         },
     },
@@ -59,7 +62,8 @@ const CASES: &[Case] = &[
         end: End::Unharmed,
         peak: 100,
         layers: |layout| {
-            let files = (0..1_000_000).map(|number| archive::file(&format!("d{}/{number}", number % 997), b""));
+            let files = (0..1_000_000)
+                .map(|number| archive::file(&format!("d{}/{number}", number % 997), b""));
             let all = files.chain([debian_status(), END.to_vec()]);
             Ok(vec![layout.layer(archive::pieces(all))?])
         },
@@ -69,12 +73,21 @@ const CASES: &[Case] = &[
         end: End::Unharmed,
         peak: 64,
         layers: |layout| {
-            let outside = ["../../../etc/os-release", "/../var/lib/dpkg/status", "a/../../b/package.json"];
+            let outside = [
+                "../../../etc/os-release",
+                "/../var/lib/dpkg/status",
+                "a/../../b/package.json",
+            ];
             let mut all: Vec<Vec<u8>> = outside
                 .iter()
                 .map(|path| archive::file(path, b"{\"name\":\"outside\",\"version\":\"1\"}"))
                 .collect();
-            all.push(archive::header("var/lib/apk", SYMBOLIC_LINK, 0, "../../../../../etc"));
+            all.push(archive::header(
+                "var/lib/apk",
+                SYMBOLIC_LINK,
+                0,
+                "../../../../../etc",
+            ));
             all.push(debian_status());
             layer(layout, all)
         },
@@ -86,9 +99,15 @@ const CASES: &[Case] = &[
         layers: |layout| {
             let deep = "d/".repeat(1_900);
             let named = |kind: u8, path: &str| {
-                [archive::entry("long", LONG_NAME, path.as_bytes()), archive::header("x", kind, 0, "")].concat()
+                [
+                    archive::entry("long", LONG_NAME, path.as_bytes()),
+                    archive::header("x", kind, 0, ""),
+                ]
+                .concat()
             };
-            let mut all: Vec<Vec<u8>> = (0..1_000).map(|number| named(DIRECTORY, &format!("{deep}{number}"))).collect();
+            let mut all: Vec<Vec<u8>> = (0..1_000)
+                .map(|number| named(DIRECTORY, &format!("{deep}{number}")))
+                .collect();
             all.push(debian_status());
             layer(layout, all)
         },
@@ -97,7 +116,12 @@ const CASES: &[Case] = &[
         name: "a name of a gigabyte",
         end: End::Refused("more than 1048576 bytes in an extended header"),
         peak: 64,
-        layers: |layout| layer(layout, vec![archive::header("long", LONG_NAME, 1 << 30, "")]),
+        layers: |layout| {
+            layer(
+                layout,
+                vec![archive::header("long", LONG_NAME, 1 << 30, "")],
+            )
+        },
     },
     Case {
         name: "an extended header of two megabytes",
@@ -105,7 +129,14 @@ const CASES: &[Case] = &[
         peak: 64,
         layers: |layout| {
             let value = "x".repeat(2 << 20);
-            layer(layout, vec![archive::entry("x", EXTENDED, format!("{} path={value}\n", value.len() + 14).as_bytes())])
+            layer(
+                layout,
+                vec![archive::entry(
+                    "x",
+                    EXTENDED,
+                    format!("{} path={value}\n", value.len() + 14).as_bytes(),
+                )],
+            )
         },
     },
     Case {
@@ -170,23 +201,39 @@ const CASES: &[Case] = &[
         name: "a file that says it is larger than the archive",
         end: End::Refused("reading the layer"),
         peak: 64,
-        layers: |layout| layer(layout, vec![archive::header("var/lib/dpkg/status", b'0', 1 << 40, "")]),
+        layers: |layout| {
+            layer(
+                layout,
+                vec![archive::header("var/lib/dpkg/status", b'0', 1 << 40, "")],
+            )
+        },
     },
     Case {
         name: "a package database of two gigabytes",
         end: End::Incomplete("var/lib/dpkg/status"),
         peak: 100,
         layers: |layout| {
-            let piece: Vec<u8> = (0..1_u32 << 20).flat_map(|number| format!("Package: p{:07x}\n", number.wrapping_mul(2_654_435_761) >> 4).into_bytes()).collect();
+            let piece: Vec<u8> = (0..1_u32 << 20)
+                .flat_map(|number| {
+                    format!(
+                        "Package: p{:07x}\n",
+                        number.wrapping_mul(2_654_435_761) >> 4
+                    )
+                    .into_bytes()
+                })
+                .collect();
             let count = (2_u64 << 30) / piece.len() as u64;
-            let first = archive::header("var/lib/dpkg/status", b'0', piece.len() as u64 * count, "");
+            let first =
+                archive::header("var/lib/dpkg/status", b'0', piece.len() as u64 * count, "");
             let blob = [
                 zstd::encode_all(first.as_slice(), 1)?,
                 zstd::encode_all(piece.as_slice(), 1)?.repeat(usize::try_from(count)?),
                 zstd::encode_all([0; 2048].as_slice(), 1)?,
             ]
             .concat();
-            let plain = std::iter::once(first.clone()).chain((0..count).map(|_| piece.clone())).chain([vec![0; 2048]]);
+            let plain = std::iter::once(first.clone())
+                .chain((0..count).map(|_| piece.clone()))
+                .chain([vec![0; 2048]]);
             Ok(vec![layout.raw_layer(&blob, ZSTD, &hashed(plain))?])
         },
     },
@@ -196,7 +243,10 @@ const CASES: &[Case] = &[
         peak: 300,
         layers: |layout| {
             let bomb = zip("META-INF/maven/a/b/pom.properties", &vec![b'\n'; 512 << 20])?;
-            layer(layout, vec![archive::file("app/bomb.jar", &bomb), debian_status()])
+            layer(
+                layout,
+                vec![archive::file("app/bomb.jar", &bomb), debian_status()],
+            )
         },
     },
     Case {
@@ -208,7 +258,10 @@ const CASES: &[Case] = &[
             for _ in 0..100 {
                 jar = zip("inner.jar", &jar)?;
             }
-            layer(layout, vec![archive::file("app/deep.jar", &jar), debian_status()])
+            layer(
+                layout,
+                vec![archive::file("app/deep.jar", &jar), debian_status()],
+            )
         },
     },
     Case {
@@ -246,7 +299,11 @@ fn hashed(pieces: impl Iterator<Item = Vec<u8>>) -> String {
     use sha2::{Digest, Sha256};
     let mut hash = Sha256::new();
     pieces.for_each(|piece| hash.update(piece));
-    let digits: String = hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect();
+    let digits: String = hash
+        .finalize()
+        .iter()
+        .map(|byte| format!("{byte:02x}"))
+        .collect();
     format!("sha256:{digits}")
 }
 
@@ -262,10 +319,26 @@ fn zip(name: &str, contents: &[u8]) -> Result<Vec<u8>> {
     let mut encoder = DeflateEncoder::new(Vec::new(), Compression::fast());
     encoder.write_all(contents)?;
     let packed = encoder.finish()?;
-    let sizes = [(packed.len() as u32).to_le_bytes(), (contents.len() as u32).to_le_bytes()].concat();
-    let about = [&[20, 0, 0, 0, 8, 0, 0, 0, 0, 0, 0, 0, 0, 0][..], &sizes, &(name.len() as u16).to_le_bytes(), &[0, 0]].concat();
+    let sizes = [
+        (packed.len() as u32).to_le_bytes(),
+        (contents.len() as u32).to_le_bytes(),
+    ]
+    .concat();
+    let about = [
+        &[20, 0, 0, 0, 8, 0, 0, 0, 0, 0, 0, 0, 0, 0][..],
+        &sizes,
+        &(name.len() as u16).to_le_bytes(),
+        &[0, 0],
+    ]
+    .concat();
     let local = [b"PK\x03\x04", about.as_slice(), name.as_bytes(), &packed].concat();
-    let central = [b"PK\x01\x02\x14\0", about.as_slice(), &[0; 14], name.as_bytes()].concat();
+    let central = [
+        b"PK\x01\x02\x14\0",
+        about.as_slice(),
+        &[0; 14],
+        name.as_bytes(),
+    ]
+    .concat();
     let end = [
         b"PK\x05\x06\0\0\0\0\x01\0\x01\0",
         (central.len() as u32).to_le_bytes().as_slice(),
@@ -284,20 +357,37 @@ fn meet(desk: &Desk, case: &Case, directory: &Path) -> Result<()> {
     let measured = desk.measure(&["scan", "--offline", "--quiet", "-o", "json", &target])?;
     let peak = measured.peak / MEBIBYTE;
     println!("{}: {} MiB, {:?}", case.name, peak, measured.processor);
-    ensure!(peak <= case.peak, "{peak} MiB at the peak, and {} are allowed", case.peak);
+    ensure!(
+        peak <= case.peak,
+        "{peak} MiB at the peak, and {} are allowed",
+        case.peak
+    );
     let code = measured.status.code();
     let told = format!("{}\n{}", measured.stderr, measured.stdout);
     match case.end {
         End::Refused(why) => {
             ensure!(code == Some(1), "ended with {code:?}: {told}");
-            ensure!(measured.stderr.contains(why), "not refused for {why:?}: {told}");
-            ensure!(measured.stderr.contains(&target), "the target is not named: {told}");
+            ensure!(
+                measured.stderr.contains(why),
+                "not refused for {why:?}: {told}"
+            );
+            ensure!(
+                measured.stderr.contains(&target),
+                "the target is not named: {told}"
+            );
         }
         End::Incomplete(path) => {
             ensure!(code == Some(0), "ended with {code:?}: {told}");
             let report = super::only(&measured.stdout)?["report"].clone();
-            let incomplete = report["incomplete"].as_array().context("nothing is incomplete")?;
-            ensure!(incomplete.iter().any(|one| one["path"].as_str().is_some_and(|named| named.starts_with(path))), "{told}");
+            let incomplete = report["incomplete"]
+                .as_array()
+                .context("nothing is incomplete")?;
+            ensure!(
+                incomplete.iter().any(|one| one["path"]
+                    .as_str()
+                    .is_some_and(|named| named.starts_with(path))),
+                "{told}"
+            );
         }
         End::Unharmed => {
             ensure!(code == Some(0), "ended with {code:?}: {told}");

@@ -36,7 +36,11 @@ async fn family() -> Result<Family> {
     let mut layers = vec![digest(&packed(&base)?)];
     for number in 0..MANY {
         let about = format!("{{\"name\":\"member-{number}\",\"version\":\"1.0.0\"}}");
-        let own = [archive::file("srv/package.json", about.as_bytes()), END.to_vec()].concat();
+        let own = [
+            archive::file("srv/package.json", about.as_bytes()),
+            END.to_vec(),
+        ]
+        .concat();
         let config = json!({
             "os": "linux", "architecture": "amd64",
             "rootfs": {"type": "layers", "diff_ids": [digest(&base), digest(&own)]},
@@ -44,11 +48,18 @@ async fn family() -> Result<Family> {
         let blobs = [packed(&base)?, packed(&own)?];
         layers.push(digest(&blobs[1]));
         pusher
-            .image(&format!("member-{number}"), Some("1"), &[&blobs[0], &blobs[1]], &config)
+            .image(
+                &format!("member-{number}"),
+                Some("1"),
+                &[&blobs[0], &blobs[1]],
+                &config,
+            )
             .await?;
     }
     let proxy = Proxy::start(&registry.host(), |_, _| Fault::Pass).await?;
-    let references = (0..MANY).map(|number| format!("{}/member-{number}:1", proxy.host())).collect();
+    let references = (0..MANY)
+        .map(|number| format!("{}/member-{number}:1", proxy.host()))
+        .collect();
     Ok(Family {
         _registry: registry,
         proxy,

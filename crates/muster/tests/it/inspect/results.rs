@@ -32,7 +32,8 @@ fn machines_get_the_same_in_every_form() -> Result<()> {
     let json: Value = serde_json::from_str(&form("json")?)?;
     let mut yaml: Value = serde_saphyr::from_str(&form("yaml")?)?;
     // The two were scanned at different moments.
-    yaml["inspections"][0]["report"]["scannedAt"] = json["inspections"][0]["report"]["scannedAt"].clone();
+    yaml["inspections"][0]["report"]["scannedAt"] =
+        json["inspections"][0]["report"]["scannedAt"].clone();
     assert_eq!(yaml, json);
     let sarif: Value = serde_json::from_str(&form("sarif")?)?;
     let result = &sarif["runs"][0]["results"][0];
@@ -67,7 +68,10 @@ fn exit_codes_tell_what_came_of_it() -> Result<()> {
     ] {
         let all = [vec!["scan", "root"], arguments.clone()].concat();
         let (code, told) = desk.refused(&all)?;
-        ensure!(code == Some(expected), "{arguments:?} ended with {code:?}: {told}");
+        ensure!(
+            code == Some(expected),
+            "{arguments:?} ended with {code:?}: {told}"
+        );
     }
     Ok(())
 }
@@ -79,7 +83,10 @@ fn what_is_left_out_is_said() -> Result<()> {
     let output = desk.run(&["scan", "-o", "json", "--severity", "low,medium", "root"])?;
     ensure!(found(&only(std::str::from_utf8(&output.stdout)?)?).is_empty());
     let told = String::from_utf8(output.stderr)?;
-    ensure!(told.contains("1 findings are of other severities"), "{told}");
+    ensure!(
+        told.contains("1 findings are of other severities"),
+        "{told}"
+    );
     // A file of this name is followed without being named.
     std::fs::write(work.join(".musterignore"), "CVE-2024-0001\n")?;
     let output = desk.run(&["scan", "-o", "json", "root"])?;
@@ -106,7 +113,10 @@ fn a_statement_suppresses_and_is_shown() -> Result<()> {
     let (code, _) = desk.refused(&[&scan[..], &["--fail-on", "low"]].concat())?;
     assert_eq!(code, Some(0));
     let table = desk.told(&scan)?;
-    ensure!(table.contains("no vulnerabilities (1 suppressed)"), "{table}");
+    ensure!(
+        table.contains("no vulnerabilities (1 suppressed)"),
+        "{table}"
+    );
     ensure!(!table.contains("CVE-2024-0001"), "{table}");
     let table = desk.told(&[&scan[..], &["--show-suppressed"]].concat())?;
     ensure!(table.contains("not affected"), "{table}");

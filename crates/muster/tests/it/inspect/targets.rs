@@ -97,7 +97,10 @@ fn a_bill_is_the_same_bytes_whether_the_layers_were_known_or_not() -> Result<()>
         let warm = desk.told(&["sbom", "-o", form, "layout"])?;
         let uncached = desk.told(&["sbom", "-o", form, "--cache", "none", "layout"])?;
         let scanned = desk.told(&["scan", "-o", form, "layout"])?;
-        ensure!(cold == warm && cold == uncached && cold == scanned, "{form}");
+        ensure!(
+            cold == warm && cold == uncached && cold == scanned,
+            "{form}"
+        );
     }
     Ok(())
 }
@@ -107,7 +110,10 @@ fn what_is_not_there_is_named_with_what_to_do() -> Result<()> {
     let desk = Desk::new()?;
     for (arguments, expected) in [
         (vec!["scan", "./missing.tar"], "./missing.tar"),
-        (vec!["scan", "--offline", "nginx:1"], "--offline asks no registry"),
+        (
+            vec!["scan", "--offline", "nginx:1"],
+            "--offline asks no registry",
+        ),
         (vec!["scan", "--platform", "nowhere", "root"], "nowhere"),
         (vec!["scan", "--mirror", "docker.io", "root"], "HOST=MIRROR"),
         (vec!["scan", "UPPER/case:1"], "UPPER/case:1"),
@@ -119,7 +125,10 @@ fn what_is_not_there_is_named_with_what_to_do() -> Result<()> {
     }
     let (code, told) = Desk::empty()?.refused(&["scan", "--offline", "."])?;
     ensure!(code == Some(1), "{told}");
-    ensure!(told.contains("muster db update") && told.contains("muster db import"), "{told}");
+    ensure!(
+        told.contains("muster db update") && told.contains("muster db import"),
+        "{told}"
+    );
     Ok(())
 }
 
@@ -132,6 +141,9 @@ fn one_bad_target_does_not_stop_the_others() -> Result<()> {
     let one = only(std::str::from_utf8(&output.stdout)?)?;
     assert_eq!(found(&one), expected());
     let told = String::from_utf8(output.stderr)?;
-    ensure!(told.contains("./missing") && told.contains("./gone"), "{told}");
+    ensure!(
+        told.contains("./missing") && told.contains("./gone"),
+        "{told}"
+    );
     Ok(())
 }
