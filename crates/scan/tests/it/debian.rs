@@ -182,3 +182,29 @@ fn databases_behind_links_are_found() {
         assert_eq!(bill.incomplete.len(), incomplete, "{:?}", bill.incomplete);
     }
 }
+
+#[test]
+fn the_packages_of_a_fresh_debian_are_those_that_dpkg_lists() {
+    let root = muster_testkit::debian::root().unwrap();
+    let expected: BTreeSet<Line> = muster_testkit::debian::installed(&root)
+        .unwrap()
+        .into_iter()
+        .map(|[name, version, architecture, source, source_version]| {
+            (name, version, architecture, source, source_version)
+        })
+        .collect();
+    assert!(expected.len() > 50, "{} packages", expected.len());
+    let mut tar = muster_testkit::debian::archive(&root).unwrap();
+    let layer = layer::read(tar.stdout.take().unwrap(), &Limits::DEFAULT).unwrap();
+    assert!(tar.wait().unwrap().success());
+    let contents = merge([(&layer.diff_id, &layer.inventory)]);
+    let bill = Bill::new(Subject::default(), contents);
+    // Everything there is the distribution's: no file of its packages counts a second time.
+    assert_eq!(lines(&bill), expected);
+    assert_eq!(bill.components.len(), expected.len());
+    assert_eq!(bill.incomplete, []);
+    assert_eq!(bill.os.as_ref().unwrap().family.name(), "debian");
+    let licensed = |one: &&muster_scan::image::Component| one.package.licence.is_some();
+    let licensed = bill.components.iter().filter(licensed).count();
+    assert!(licensed * 2 > expected.len(), "{licensed} have a licence");
+}
