@@ -117,8 +117,8 @@ impl Hubs {
             hub: hub.into(),
             problem,
         };
-        let client = client(options.authorities.as_deref()).map_err(&wrong)?;
         let address = manifest_address(hub).map_err(&wrong)?;
+        let client = client(options.authorities.as_deref(), &address).map_err(&wrong)?;
         let manifest = get(&client, address, None, MAX_MANIFEST, progress)
             .await
             .map_err(&wrong)?;
@@ -291,21 +291,19 @@ fn secure(address: &str) -> Result<Url, String> {
 }
 
 fn is_secure(address: &Url) -> bool {
-    let loopback = |host: &str| {
-        let host = host.trim_start_matches('[').trim_end_matches(']');
-        host == "localhost"
-            || host
-                .parse::<std::net::IpAddr>()
-                .is_ok_and(|one| one.is_loopback())
-    };
-    match address.scheme() {
-        "https" => true,
-        "http" => address.host_str().is_some_and(loopback),
-        _ => false,
-    }
+    address.scheme() == "https" || (address.scheme() == "http" && is_loopback(address))
 }
 
-fn client(authorities: Option<&[u8]>) -> Result<Client, String> {
+fn is_loopback(address: &Url) -> bool {
+    address.host_str().is_some_and(|host| {
+        let host = host.trim_start_matches('[').trim_end_matches(']');
+        let address = host.parse::<std::net::IpAddr>();
+        host == "localhost" || address.is_ok_and(|address| address.is_loopback())
+    })
+}
+
+/// A client for a hub. This machine itself is never asked through a proxy.
+fn client(authorities: Option<&[u8]>, hub: &Url) -> Result<Client, String> {
     let mut roots = rustls::RootCertStore::empty();
     roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
     for certificate in authorities
@@ -331,7 +329,12 @@ fn client(authorities: Option<&[u8]>) -> Result<Client, String> {
             attempt.follow()
         }
     });
-    let built = Client::builder()
+    let builder = Client::builder();
+    let builder = match is_loopback(hub) {
+        true => builder.no_proxy(),
+        false => builder,
+    };
+    let built = builder
         .tls_backend_preconfigured(tls)
         .redirect(redirects)
         .connect_timeout(CONNECT)

@@ -40,7 +40,7 @@ pub fn database(fixed: &str) -> Vec<u8> {
     ];
     let mut state = 7_u64;
     for number in 0..400 {
-        let noise: String = (0..64)
+        let noise: String = (0..256)
             .map(|_| {
                 state = state
                     .wrapping_mul(6_364_136_223_846_793_005)

@@ -9,6 +9,7 @@ mod hostile;
 mod languages;
 mod matching;
 mod osv;
+mod osv_index;
 mod random;
 mod rpm;
 mod trivy;

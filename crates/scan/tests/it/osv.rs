@@ -10,7 +10,7 @@ use muster_scan::vulnerability::{Database, Severity, Status, Stream};
 use serde_json::{Value, json};
 use std::io::Cursor;
 
-fn compile(records: &[Value]) -> (Vec<u8>, Compiled) {
+pub(crate) fn compile(records: &[Value]) -> (Vec<u8>, Compiled) {
     let mut compiler = Compiler::new().unwrap();
     for record in records {
         compiler.add(record.to_string().as_bytes()).unwrap();
@@ -26,7 +26,7 @@ fn index(records: &[Value]) -> OsvIndex {
     index
 }
 
-fn record(id: &str, more: Value) -> Value {
+pub(crate) fn record(id: &str, more: Value) -> Value {
     let mut record = json!({
         "schema_version": "1.7.0", "id": id, "modified": "2026-01-02T03:04:05.678Z",
         "published": "2025-12-01T00:00:00Z", "summary": format!("{id} in a line"),
@@ -38,7 +38,7 @@ fn record(id: &str, more: Value) -> Value {
     record
 }
 
-fn affected(ecosystem: &str, name: &str, events: Value) -> Value {
+pub(crate) fn affected(ecosystem: &str, name: &str, events: Value) -> Value {
     let kind = if ecosystem == "npm" {
         "SEMVER"
     } else {
@@ -48,7 +48,7 @@ fn affected(ecosystem: &str, name: &str, events: Value) -> Value {
            "ranges": [{"type": kind, "events": events}]})
 }
 
-fn fixed(version: &str) -> Value {
+pub(crate) fn fixed(version: &str) -> Value {
     json!([{"introduced": "0"}, {"fixed": version}])
 }
 
@@ -510,7 +510,7 @@ fn languages_are_matched_by_ranges_and_lists() {
         .advisories(&Stream::Ecosystem("go"), "github.com/Org/mod")
         .unwrap();
     assert_eq!(go[0].vendor_ids, ["GHSA-3"]);
-    assert_eq!(go[1].vendor_ids, ["GO-2025-3", "GHSA-3"]);
+    assert_eq!(go.len(), 1);
     let summary = index.summary().unwrap();
     let reasons: Vec<(&str, u64)> = summary
         .left_out
@@ -537,92 +537,4 @@ fn languages_are_matched_by_ranges_and_lists() {
         index.metadata().updated_at.as_deref(),
         Some("2026-01-02T03:04:05Z")
     );
-}
-
-fn many(count: usize) -> Vec<Value> {
-    let one = |number: usize| {
-        let (ecosystem, name) = match number % 3 {
-            0 => ("npm", format!("package-{}", number % 97)),
-            1 => ("Debian:12", format!("source-{}", number % 89)),
-            _ => ("PyPI", format!("thing-{}", number % 83)),
-        };
-        record(
-            &format!("GHSA-{number}"),
-            json!({"aliases": [format!("CVE-2025-{}", number / 2)],
-            "details": format!("{number} ").repeat(200),
-            "affected": [affected(ecosystem, &name, fixed(&format!("1.{number}.0")))]}),
-        )
-    };
-    (0..count).map(one).collect()
-}
-
-#[test]
-fn the_same_records_make_the_same_bytes_in_any_order() {
-    let mut records = many(300);
-    let (first, compiled) = compile(&records);
-    records.reverse();
-    let (second, _) = compile(&records);
-    assert!(first == second);
-    assert_eq!(compiled.records, 300);
-    assert_eq!(compiled.summary.vulnerabilities, 150);
-    let index = OsvIndex::open(first).unwrap();
-    assert_eq!(index.metadata().revision, compiled.revision);
-    for number in 0..150 {
-        let known = index
-            .vulnerability(&format!("CVE-2025-{number}"))
-            .unwrap()
-            .unwrap();
-        assert_eq!(known.title, format!("GHSA-{} in a line", lower(number)));
-    }
-    assert_eq!(index.vulnerability("CVE-2025-150").unwrap(), None);
-    let empty = OsvIndex::open(compile(&[]).0).unwrap();
-    assert_eq!(
-        empty.advisories(&Stream::Ecosystem("npm"), "x").unwrap(),
-        []
-    );
-    assert_eq!(empty.vulnerability("x").unwrap(), None);
-}
-
-/// Of the two records of a vulnerability, the one whose text is taken: the first by name.
-fn lower(number: usize) -> String {
-    let names = [(2 * number).to_string(), (2 * number + 1).to_string()];
-    let [left, right] = names;
-    left.min(right)
-}
-
-#[test]
-fn damaged_files_give_errors_and_never_more() {
-    let (good, _) = compile(&many(60));
-    let probe = |bytes: Vec<u8>| {
-        let Ok(index) = OsvIndex::open(bytes) else {
-            return;
-        };
-        let _ = index.verify();
-        for number in 0..60 {
-            let _ = index.vulnerability(&format!("CVE-2025-{number}"));
-            for (stream, name) in [("npm", "package"), ("pip", "thing")] {
-                let stream = Stream::Ecosystem(stream);
-                let _ = index.advisories(&stream, &format!("{name}-{number}"));
-            }
-            let debian = Stream::Distribution("debian 12".into());
-            let _ = index.advisories(&debian, &format!("source-{number}"));
-        }
-    };
-    for cut in (0..good.len()).step_by(97) {
-        probe(good[..cut].to_vec());
-    }
-    let mut state = 1_u64;
-    for place in (0..good.len()).step_by(53).chain(0..152) {
-        state = state
-            .wrapping_mul(6_364_136_223_846_793_005)
-            .wrapping_add(1);
-        let mut bad = good.clone();
-        bad[place] ^= (state >> 56) as u8 | 1;
-        let changed = OsvIndex::open(bad.clone());
-        assert!(
-            changed.is_err() || changed.unwrap().verify().is_err(),
-            "{place}"
-        );
-        probe(bad);
-    }
 }
