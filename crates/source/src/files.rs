@@ -69,7 +69,7 @@ impl Files {
             Files::Archive { file, index, .. } => {
                 let section = index
                     .find(name)
-                    .ok_or_else(|| Error::malformed(attempt(), "there is no such file in it"))?;
+                    .ok_or_else(|| Error::malformed(attempt(), "it is not there"))?;
                 let file = file.clone();
                 Ok((Box::new(Part { file, section }), section.size))
             }
