@@ -9,7 +9,7 @@ use std::process::{Command, Stdio};
 
 /// Debian packages and the command that works only where each is installed. Debian's Python comes
 /// without the means to make an environment; those are a package of their own.
-const PACKAGES: [(&str, &[&str]); 10] = [
+const PACKAGES: [(&str, &[&str]); 14] = [
     ("etcd-server", &["etcd", "--version"]),
     ("python3-venv", &["python3", "-c", "import ensurepip, venv"]),
     ("procps", &["pgrep", "--version"]),
@@ -31,6 +31,13 @@ const PACKAGES: [(&str, &[&str]); 10] = [
     // Versions of packages are compared as these tools compare them.
     ("nodejs", &["node", "--version"]),
     ("npm", &["npm", "--version"]),
+    ("rpm", &["rpm", "--version"]),
+    ("ruby", &["ruby", "--version"]),
+    ("php-cli", &["php", "--version"]),
+    (
+        "php-composer-semver",
+        &["php", "-r", "require 'Composer/Semver/autoload.php';"],
+    ),
     ("default-jdk-headless", &["javac", "-version"]),
     (
         "libmaven3-core-java",
