@@ -2,6 +2,7 @@
 
 pub(crate) mod apiserver;
 mod parallel;
+pub(crate) mod rematch;
 pub(crate) mod storage;
 
 use anyhow::{Context, Result};
