@@ -33,6 +33,13 @@ const PACKAGES: &[(&str, &[&str])] = &[
     // Versions of packages are compared as these tools compare them.
     ("nodejs", &["node", "--version"]),
     ("npm", &["npm", "--version"]),
+    ("rpm", &["rpm", "--version"]),
+    ("ruby", &["ruby", "--version"]),
+    ("php-cli", &["php", "--version"]),
+    (
+        "php-composer-semver",
+        &["php", "-r", "require 'Composer/Semver/autoload.php';"],
+    ),
     ("default-jdk-headless", &["javac", "-version"]),
     (
         "libmaven3-core-java",

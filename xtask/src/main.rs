@@ -1,9 +1,11 @@
 //! The project's tasks: `cargo xtask test` is what CI runs; the rest is for people.
 
 mod bench;
+mod compare;
 mod dependencies;
 mod generate;
 mod install;
+mod peers;
 mod run;
 mod soak;
 mod test;
@@ -21,9 +23,13 @@ cargo xtask <task>
   soak [seconds]    the random tests for longer (600 each), with another seed every time
   fuzz [seconds]    fuzz every target (60 each)
   bench apiserver   speed and memory beside kube-apiserver and etcd
+  bench rematch     10 000 stored bills of materials, matched again
   bench storage     reports of a large cluster beside a naive layout; --small to try it out,
                     --embedded to measure `muster up`
-  bench scan        images beside Trivy and Syft, where they are installed
+  bench scan        images beside Trivy and Syft
+  compare trivy [case...]
+                    the same images and the same data through the real Trivy and through ours
+  peers             build the programs that ours is held against, once
 ";
 
 fn main() -> ExitCode {
@@ -49,6 +55,9 @@ fn task(arguments: &[&str]) -> Result<()> {
         ["bench", "apiserver"] => bench::apiserver::run(),
         ["bench", "storage", options @ ..] => bench::storage::run(options),
         ["bench", "scan"] => bench::scan::run(),
+        ["bench", "rematch"] => bench::rematch::run(),
+        ["compare", "trivy", cases @ ..] => compare::trivy(cases),
+        ["peers"] => peers::all(),
         ["fuzz"] => soak::fuzz("60"),
         ["fuzz", seconds] => soak::fuzz(seconds),
         [] | ["help" | "--help" | "-h"] => {

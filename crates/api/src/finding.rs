@@ -63,6 +63,10 @@ pub fn report() -> Schema {
             "notes",
             list(string()).describe("What could not be matched, and why."),
         )
+        .field(
+            "endOfLife",
+            string().describe("Last day on which the distribution's release got fixes, if over."),
+        )
 }
 
 /// Counts by severity. A suppressed finding counts as suppressed and nowhere else.

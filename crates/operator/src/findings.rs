@@ -63,7 +63,8 @@ pub(crate) async fn scan(operator: &Operator, message: &Message) -> Result<(), T
 fn report(spdx: &RawValue, known: &Opened) -> Result<Report, Trouble> {
     let database = &*known.database;
     let bill = spdx::read(spdx.get().as_bytes()).map_err(Trouble::permanent)?;
-    let findings = matching::find(&bill, database).map_err(Trouble::permanent)?;
+    let findings =
+        matching::find_at(&bill, database, jiff::Timestamp::now()).map_err(Trouble::permanent)?;
     let mut report = Report::new(&bill, &findings, database.metadata(), Some(&now()));
     report.enrich(&known.exploitation);
     Ok(report)

@@ -39,6 +39,10 @@ pub struct Report {
     /// What could not be matched, and why.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
+    /// The last day on which the release of the distribution got fixes, if that is over: what was
+    /// not found may be there all the same.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub end_of_life: Option<String>,
 }
 
 /// Counts by severity. A suppressed finding counts as suppressed and nowhere else.
@@ -227,6 +231,10 @@ impl Report {
             results,
             incomplete: bill.incomplete.clone(),
             notes: findings.notes.clone(),
+            end_of_life: findings
+                .end_of_life
+                .as_ref()
+                .map(|end| end.date.to_string()),
             scanned_at: now.map(Into::into),
             scanner: Scanner {
                 name: "muster".into(),

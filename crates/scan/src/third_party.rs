@@ -37,6 +37,13 @@ const MAKERS: &[&str] = &[
     "@rabbitmq.com",
     "@redis.io",
     "@redis.com",
+    "@cloudflare.com",
+    "dev@couchdb.apache.org",
+    "@konghq.com",
+    "@openrobotics.org",
+    "@osrfoundation.org",
+    "sapmachine@sap.com",
+    "info@tailscale.com",
     "yarn developers",
 ];
 
@@ -49,6 +56,32 @@ pub(crate) fn is_one(maintainer: Option<&str>) -> bool {
     let inside = ["debian.org", "ubuntu.com", "debian.net"];
     !inside.iter().any(|place| maintainer.contains(place))
         && MAKERS.iter().any(|maker| maintainer.contains(maker))
+}
+
+/// How the vendors of distributions of rpm packages start their names.
+const VENDORS: &[&str] = &[
+    "Amazon Linux",
+    "Amazon.com",
+    "CentOS",
+    "Fedora Project",
+    "Oracle America",
+    "Red Hat",
+    "AlmaLinux",
+    "CloudLinux",
+    "VMware",
+    "SUSE",
+    "openSUSE",
+    "Microsoft Corporation",
+    "Rocky",
+];
+
+/// Whether the vendor of an rpm package is outside of all distributions. Amazon leaves its name
+/// out of some of its own, but not the mark in the version.
+pub(crate) fn is_vendor(vendor: Option<&str>, version: &str) -> bool {
+    match vendor.filter(|vendor| !vendor.is_empty()) {
+        Some(vendor) => !VENDORS.iter().any(|start| vendor.starts_with(start)),
+        None => !version.contains("amzn"),
+    }
 }
 
 #[cfg(test)]
@@ -77,5 +110,20 @@ mod tests {
             assert_eq!(is_one(Some(maintainer)), expected, "{maintainer}");
         }
         assert!(!is_one(None));
+    }
+
+    #[test]
+    fn vendors_outside_of_the_distribution_are_known() {
+        for (vendor, version, expected) in [
+            (Some("Red Hat, Inc."), "1-1.el9", false),
+            (Some("SUSE LLC <https://www.suse.com/>"), "1-1", false),
+            (Some("Docker, Inc."), "1-1.el9", true),
+            (Some("NVIDIA CORPORATION"), "1-1", true),
+            (None, "1-1.amzn2", false),
+            (None, "1-1.el9", true),
+            (Some(""), "1-1.el9", true),
+        ] {
+            assert_eq!(is_vendor(vendor, version), expected, "{vendor:?} {version}");
+        }
     }
 }

@@ -143,7 +143,7 @@ fn recognise(path: &Path, is_directory: bool, selector: Option<String>) -> Resul
         return Ok(Source::Layout(path.into(), selector));
     }
     let is_there = |part: &&str| path.join(part).symlink_metadata().is_ok();
-    if OF_A_SYSTEM.iter().any(|part| is_there(&part)) {
+    if OF_A_SYSTEM.iter().any(is_there) {
         return Ok(Source::RootFilesystem(path.into()));
     }
     Ok(Source::Directory(path.into()))

@@ -122,7 +122,10 @@ async fn scan(command: Scan) -> Result<ExitCode> {
                 }
                 Err(error) => {
                     failed = true;
-                    bars.say(&format!("error: scanning {target}: {error:#}"));
+                    bars.say(&format!(
+                        "error: scanning {target}: {}",
+                        crate::told(&error)
+                    ));
                 }
             }
         }
@@ -160,10 +163,9 @@ struct Matcher {
 impl Matcher {
     fn report(&self, bill: &Bill) -> Result<Report> {
         let database = &*self.data.database;
-        let findings = matching::find(bill, database)?;
-        let now = jiff::Timestamp::now()
-            .strftime("%Y-%m-%dT%H:%M:%SZ")
-            .to_string();
+        let now = jiff::Timestamp::now();
+        let findings = matching::find_at(bill, database, now)?;
+        let now = now.strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
         let mut report = Report::new(bill, &findings, database.metadata(), Some(&now));
         if let Some(statements) = &self.statements {
             statements.apply(&mut report, image_purl(bill).as_ref());

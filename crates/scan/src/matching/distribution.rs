@@ -1,36 +1,122 @@
 //! The rules of distributions: which stream of advisories a release has, whether they speak of the
-//! source or of the package itself, and how versions compare. Red Hat's own,
-//! which depend on the products that an image was built from, are not among them yet.
+//! source or of the package itself, how versions compare, and what an advisory without a fix means.
 
+use super::end_of_life;
+use super::red_hat;
 use crate::image::Component;
 use crate::os::{Family, Os};
 use crate::package::{Detector, Package};
-use crate::version;
+use crate::version::{self, range::Compare};
 use crate::vulnerability::{Advisory, Database, DatabaseError, Status, Stream};
+use jiff::Timestamp;
+use std::borrow::Cow;
 use std::cmp::Ordering;
 
-/// How the packages of one release are matched.
-pub(super) struct Rules {
-    stream: Stream,
-    /// Advisories speak of the source, not of the package built from it.
-    by_source: bool,
-    /// Whether an installed version and a fixed one are of the same kind.
-    is_comparable: fn(&str, &str) -> bool,
-    compare: fn(&str, &str) -> Option<Ordering>,
+/// Which name of a package advisories use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Name {
+    Source,
+    Package,
+    /// The package's own, after the module and stream it comes from.
+    Modular,
 }
 
-/// The rules for a package; a note where there are none.
-pub(super) fn rules(component: &Component, os: Option<&Os>) -> Result<Rules, String> {
-    let Some(os) = os else {
-        let detector = component.detector.name();
-        return Err(format!(
-            "no distribution is known for packages of {detector}"
-        ));
+/// How the packages of one release are matched.
+#[derive(Debug)]
+pub(super) struct Rules {
+    family: Family,
+    stream: Stream,
+    name: Name,
+    /// Fixed versions are those of the source.
+    source_version: bool,
+    /// An advisory without a fixed version hits every version. Elsewhere it says nothing.
+    unfixed: bool,
+    /// The vendor rates the vulnerability for this very package, and says what it does about it.
+    rated: bool,
+    /// The fixed version is shown without an epoch that is none.
+    plain_epoch: bool,
+    /// The products that the image is made of, where advisories are about such.
+    products: Vec<u32>,
+}
+
+/// The rules for a release; a note where there are none.
+pub(super) fn rules(
+    os: &Os,
+    database: &dyn Database,
+    now: Option<Timestamp>,
+) -> Result<Result<Rules, String>, DatabaseError> {
+    let mut rules = match unlimited(os, now) {
+        Ok(rules) => rules,
+        Err(note) => return Ok(Err(note)),
     };
-    let stream = match &os.family {
+    if rules.has_products() {
+        match red_hat::products(os, database)? {
+            Ok(products) => rules.products = products,
+            Err(note) => return Ok(Err(note)),
+        }
+    }
+    Ok(Ok(rules))
+}
+
+/// The rules for a release, whatever products it is made of.
+pub(super) fn unlimited(os: &Os, now: Option<Timestamp>) -> Result<Rules, String> {
+    let family = &os.family;
+    Ok(Rules {
+        stream: Stream::Distribution(stream(os, now)?),
+        name: match family {
+            Family::Alma | Family::Rocky | Family::RedHat | Family::CentOs => Name::Modular,
+            Family::Oracle
+            | Family::Amazon
+            | Family::SuseEnterprise
+            | Family::SuseMicro
+            | Family::OpenSuseLeap
+            | Family::OpenSuseTumbleweed
+            | Family::Bottlerocket => Name::Package,
+            _ => Name::Source,
+        },
+        source_version: matches!(
+            family,
+            Family::Debian
+                | Family::Ubuntu
+                | Family::Echo
+                | Family::Alpine
+                | Family::Azure
+                | Family::Mariner
+        ),
+        unfixed: matches!(
+            family,
+            Family::Debian
+                | Family::Ubuntu
+                | Family::Echo
+                | Family::Alpine
+                | Family::Azure
+                | Family::Mariner
+                | Family::RedHat
+                | Family::CentOs
+        ),
+        rated: matches!(
+            family,
+            Family::Debian | Family::Echo | Family::RedHat | Family::CentOs
+        ),
+        plain_epoch: matches!(
+            family,
+            Family::Alma
+                | Family::Rocky
+                | Family::Azure
+                | Family::Mariner
+                | Family::RedHat
+                | Family::CentOs
+        ),
+        products: Vec::new(),
+        family: family.clone(),
+    })
+}
+
+/// The name of a release's stream; a note where there is none.
+fn stream(os: &Os, now: Option<Timestamp>) -> Result<String, String> {
+    Ok(match &os.family {
         Family::Debian => format!("debian {}", numeric(os, 1)?),
-        Family::Ubuntu if os.extended => format!("ubuntu {}-ESM", numeric(os, 2)?),
-        Family::Ubuntu => format!("ubuntu {}", numeric(os, 2)?),
+        Family::Ubuntu => format!("ubuntu {}", ubuntu(os, now)?),
         Family::Echo => "echo".into(),
         Family::Alpine => match os.repository.as_deref() {
             // Packages come from the repositories, whatever the release file says.
@@ -40,14 +126,16 @@ pub(super) fn rules(component: &Component, os: Option<&Os>) -> Result<Rules, Str
         Family::Wolfi => "wolfi".into(),
         Family::Chainguard => "chainguard".into(),
         Family::MinimOs => "minimos".into(),
+        Family::Bottlerocket => "bottlerocket".into(),
         Family::Alma => format!("alma {}", numeric(os, 1)?),
         Family::Rocky => format!("rocky {}", numeric(os, 1)?),
         Family::Oracle => format!("Oracle Linux {}", numeric(os, 1)?),
-        Family::Amazon => match numeric(os, 1)?.as_str() {
-            release @ ("2" | "2022" | "2023") => format!("amazon linux {release}"),
-            // The first release was named by year and month.
-            _ => "amazon linux 1".into(),
-        },
+        // Stream is ahead of the releases that advisories speak of, and has none of its own.
+        Family::CentOs if os.version.starts_with("stream") => {
+            return Err(format!("no advisories are known for {os}"));
+        }
+        Family::RedHat | Family::CentOs => red_hat::STREAM.into(),
+        Family::Amazon => format!("amazon linux {}", amazon(os)?),
         Family::SuseEnterprise => format!("SUSE Linux Enterprise {}", os.version),
         Family::SuseMicro => format!("SUSE Linux Enterprise Micro {}", os.version),
         Family::OpenSuseLeap => format!("openSUSE Leap {}", os.version),
@@ -55,55 +143,37 @@ pub(super) fn rules(component: &Component, os: Option<&Os>) -> Result<Rules, Str
         Family::Photon => format!("Photon OS {}", numeric(os, 2)?),
         Family::Azure => format!("Azure Linux {}", numeric(os, 2)?),
         Family::Mariner => format!("CBL-Mariner {}", numeric(os, 2)?),
+        Family::Fedora => {
+            return Err("Fedora publishes no advisories that are in the database".into());
+        }
         _ => return Err(format!("no advisories are known for {os}")),
-    };
-    let compare = match component.detector {
-        Detector::Dpkg => version::dpkg::compare,
-        Detector::Apk => version::apk::compare,
-        _ => version::rpm::compare,
-    };
-    Ok(Rules {
-        stream: Stream::Distribution(stream),
-        by_source: !matches!(
-            os.family,
-            Family::Alma
-                | Family::Rocky
-                | Family::Oracle
-                | Family::Amazon
-                | Family::SuseEnterprise
-                | Family::SuseMicro
-                | Family::OpenSuseLeap
-                | Family::OpenSuseTumbleweed
-        ),
-        is_comparable: match os.family {
-            Family::Oracle => same_build,
-            _ => |_, _| true,
-        },
-        compare,
     })
 }
 
-/// Oracle has builds of its own kind beside the plain ones, which only compare among themselves.
-fn same_build(installed: &str, fixed: &str) -> bool {
-    let kind = |version: &str| {
-        let mark = |part: &&str| part.starts_with("ksplice") || part.ends_with("_fips");
-        version.split('.').find(mark).map(str::to_owned)
-    };
-    kind(installed) == kind(fixed)
+/// A release under extended maintenance has a stream of its own, but only from the day on which
+/// the ordinary one ends.
+fn ubuntu(os: &Os, now: Option<Timestamp>) -> Result<String, String> {
+    let release = numeric(os, 2)?;
+    let extended = format!("{release}-ESM");
+    let is_separate = end_of_life::is_listed("ubuntu", &extended)
+        || end_of_life::has_ended("ubuntu", &release, now) == Some(true);
+    Ok(if os.extended && is_separate {
+        extended
+    } else {
+        release
+    })
 }
 
-/// Packages of a module are named after it and its stream, without the build.
-fn modular(package: &Package) -> String {
-    let label = package.modularity.as_deref().unwrap_or_default();
-    let mut parts = label.split(':');
-    match (parts.next(), parts.next()) {
-        (Some(module), Some(stream)) => format!("{module}:{stream}::{}", package.name),
-        _ => package.name.clone(),
-    }
+/// The first release was named by year and month.
+pub(super) fn amazon(os: &Os) -> Result<String, String> {
+    Ok(match numeric(os, 1)?.as_str() {
+        release @ ("2" | "2022" | "2023") => release.into(),
+        _ => "1".into(),
+    })
 }
 
 /// The first numbers of the release, as streams are named by them.
-fn numeric(os: &Os, count: usize) -> Result<String, String> {
+pub(super) fn numeric(os: &Os, count: usize) -> Result<String, String> {
     let numbers: Vec<&str> = os.version.split('.').take(count).collect();
     let is_number =
         |part: &&str| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit());
@@ -113,44 +183,152 @@ fn numeric(os: &Os, count: usize) -> Result<String, String> {
     Ok(numbers.join("."))
 }
 
-/// Whether the advisory is about packages for that processor.
-fn is_built_for(advisory: &Advisory, architecture: Option<&str>) -> bool {
-    let limited = &advisory.architectures;
-    limited.is_empty()
-        || architecture
-            .is_none_or(|one| one == "noarch" || limited.iter().any(|other| other == one))
+/// Oracle has builds of its own kind beside the plain ones, which only compare among themselves.
+#[derive(Debug, PartialEq, Eq)]
+enum Build {
+    Plain,
+    Certified,
+    LivePatched,
+}
+
+fn build(version: &str) -> Build {
+    let version = version.to_ascii_lowercase();
+    if version.ends_with("_fips") {
+        return Build::Certified;
+    }
+    let mut parts = version.split('.');
+    match parts.any(|part| part.starts_with("ksplice")) {
+        true => Build::LivePatched,
+        false => Build::Plain,
+    }
+}
+
+/// Packages of a module are named after it and its stream, without the build.
+fn modular(package: &Package) -> Cow<'_, str> {
+    let label = package.modularity.as_deref().unwrap_or_default();
+    let mut parts = label.split(':');
+    match (parts.next(), parts.next(), parts.next()) {
+        (Some(module), Some(stream), Some(_)) => {
+            Cow::Owned(format!("{module}:{stream}::{}", package.name))
+        }
+        _ => Cow::Borrowed(&package.name),
+    }
+}
+
+/// How a package manager compares versions.
+fn compare(detector: Detector) -> Compare {
+    match detector {
+        Detector::Dpkg => version::dpkg::compare,
+        Detector::Apk => version::apk::compare,
+        _ => version::rpm::compare,
+    }
 }
 
 impl Rules {
-    /// The advisories that hit a package.
-    pub fn matched(
-        &self,
-        component: &Component,
-        database: &dyn Database,
-    ) -> Result<Vec<Advisory>, DatabaseError> {
-        let package = &component.package;
-        let (name, version) = match self.by_source {
-            true => (package.source_name().to_owned(), package.source_version()),
-            false => (modular(package), package.version.as_str()),
-        };
-        let mut advisories = database.advisories(&self.stream, &name)?;
-        advisories.retain(|advisory| {
-            is_built_for(advisory, package.architecture.as_deref()) && self.hits(advisory, version)
-        });
-        Ok(advisories)
+    /// Whether advisories are about products.
+    pub fn has_products(&self) -> bool {
+        matches!(self.family, Family::RedHat | Family::CentOs)
     }
 
-    /// Without a fixed version every version is hit. A version that is none is not judged.
-    fn hits(&self, advisory: &Advisory, installed: &str) -> bool {
+    /// The stream that is asked.
+    pub fn stream(&self) -> &Stream {
+        &self.stream
+    }
+
+    /// The name that is asked for; nothing where the package is known to be named wrongly.
+    pub fn name<'a>(&self, package: &'a Package) -> Option<Cow<'a, str>> {
+        // Alma once built modules without saying so, and these have no name to be found by.
+        let unlabelled = package.modularity.as_deref().unwrap_or_default().is_empty();
+        if self.family == Family::Alma && unlabelled && package.version.contains(".module_el") {
+            return None;
+        }
+        Some(match self.name {
+            Name::Source => Cow::Borrowed(package.source_name()),
+            Name::Package => Cow::Borrowed(&package.name),
+            Name::Modular => modular(package),
+        })
+    }
+
+    /// The version that fixed ones are compared with.
+    pub fn version<'a>(&self, package: &'a Package) -> &'a str {
+        match self.source_version {
+            true => package.source_version(),
+            false => &package.version,
+        }
+    }
+
+    /// Everything about a package that its answer depends on.
+    pub fn question(&self, component: &Component) -> String {
+        let package = &component.package;
+        let version = self.version(package);
+        let architecture = package.architecture.as_deref().unwrap_or_default();
+        let detector = component.detector.name();
+        let mut question = format!("{version} {architecture} {detector}");
+        for product in &self.products {
+            question.push_str(&format!(" {product}"));
+        }
+        question
+    }
+
+    /// The places of the advisories that hit a package.
+    pub fn matched(&self, component: &Component, advisories: &[Advisory]) -> Vec<usize> {
+        let compare = compare(component.detector);
+        let (package, version) = (&component.package, self.version(&component.package));
+        if self.has_products() {
+            return red_hat::matched(package, &self.products, advisories);
+        }
+        let hits = |advisory: &Advisory| {
+            self.is_built_for(advisory, package) && self.hits(advisory, version, compare)
+        };
+        let places = 0..advisories.len();
+        places.filter(|place| hits(&advisories[*place])).collect()
+    }
+
+    /// Whether the advisory is about packages for that processor, on those distributions that say.
+    fn is_built_for(&self, advisory: &Advisory, package: &Package) -> bool {
+        let limited = &advisory.architectures;
+        let architecture = package.architecture.as_deref();
+        match self.family {
+            Family::Rocky | Family::Oracle => {
+                limited.is_empty()
+                    || architecture.is_none_or(|one| limited.iter().any(|other| other == one))
+            }
+            _ => true,
+        }
+    }
+
+    /// A version that is none is not judged.
+    fn hits(&self, advisory: &Advisory, installed: &str, compare: Compare) -> bool {
+        let fixed = advisory.fixed_version.as_str();
         if advisory.status == Status::NotAffected {
             return false;
         }
-        if !(self.is_comparable)(installed, &advisory.fixed_version) {
+        if self.family == Family::Oracle && build(installed) != build(fixed) {
             return false;
         }
-        let below = |fixed: &str| (self.compare)(installed, fixed) == Some(Ordering::Less);
-        let introduced = advisory.affected_version.is_empty()
-            || (self.compare)(installed, &advisory.affected_version) != Some(Ordering::Less);
-        introduced && (advisory.fixed_version.is_empty() || below(&advisory.fixed_version))
+        if !advisory.affected_version.is_empty() {
+            let introduced = compare(installed, &advisory.affected_version);
+            if introduced.is_none_or(|order| order == Ordering::Less) {
+                return false;
+            }
+        }
+        match fixed {
+            "" => self.unfixed && compare(installed, installed).is_some(),
+            fixed => compare(installed, fixed) == Some(Ordering::Less),
+        }
+    }
+
+    /// Takes from an advisory what the vendor does not mean for the package, and what it does not
+    /// say for people.
+    pub fn read(&self, advisory: &mut Advisory) {
+        if !self.rated {
+            advisory.severity = None;
+            advisory.status = Status::Unknown;
+        }
+        if self.plain_epoch
+            && let Some(plain) = advisory.fixed_version.strip_prefix("0:")
+        {
+            advisory.fixed_version = plain.to_owned();
+        }
     }
 }

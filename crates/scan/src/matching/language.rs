@@ -3,88 +3,240 @@
 
 use crate::package::{Ecosystem, Package};
 use crate::version;
-use crate::version::range::{Compare, Range};
-use crate::vulnerability::{Advisory, Database, DatabaseError, Stream};
+use crate::version::range::{Compare, Dialect, Range};
+use crate::vulnerability::{Advisory, Stream};
+use std::borrow::Cow;
+use std::collections::HashMap;
 
 /// How the packages of one ecosystem are matched.
+#[derive(Clone, Copy, Debug)]
 pub(super) struct Rules {
-    stream: Stream,
-    name: fn(&str) -> String,
+    /// The name of its streams, and the type of its package URLs.
+    stream: &'static str,
+    kind: &'static str,
+    name: fn(&str) -> Cow<'_, str>,
     compare: Compare,
+    dialect: Dialect,
 }
 
-/// The rules for an ecosystem; nothing where its versions cannot be compared.
-pub(super) fn rules(ecosystem: Ecosystem) -> Option<Rules> {
-    let lower: fn(&str) -> String = str::to_lowercase;
-    let rules = |stream, name, compare| Rules {
-        stream: Stream::Ecosystem(stream),
-        name,
-        compare,
-    };
-    Some(match ecosystem {
-        Ecosystem::Go => rules("go", str::to_owned, version::semantic::compare_go),
-        Ecosystem::Npm => rules("npm", lower, version::semantic::compare),
-        Ecosystem::Python => rules(
+/// Every ecosystem that advisories are published for.
+const ALL: [Rules; 15] = {
+    use version::{composer, maven, python, ruby, semantic};
+    const fn rules(
+        stream: &'static str,
+        kind: &'static str,
+        name: fn(&str) -> Cow<'_, str>,
+        compare: Compare,
+        dialect: Dialect,
+    ) -> Rules {
+        Rules {
+            stream,
+            kind,
+            name,
+            compare,
+            dialect,
+        }
+    }
+    [
+        rules("go", "golang", same, semantic::compare_go, Dialect::Plain),
+        rules("npm", "npm", lower, semantic::compare, Dialect::Npm),
+        rules(
             "pip",
-            |name| name.to_lowercase().replace('_', "-"),
-            version::python::compare,
+            "pypi",
+            python_name,
+            python::compare_with_bound,
+            Dialect::Python,
         ),
-        Ecosystem::Maven => rules("maven", lower, version::maven::compare),
-        Ecosystem::Ruby => rules("rubygems", lower, version::ruby::compare),
-        Ecosystem::NuGet => rules("nuget", lower, version::semantic::compare_nuget),
-        Ecosystem::Cargo => rules("cargo", lower, version::semantic::compare),
-        _ => return None,
-    })
+        rules("maven", "maven", lower, maven::compare, Dialect::Plain),
+        rules("rubygems", "gem", lower, ruby::compare, Dialect::Ruby),
+        rules(
+            "nuget",
+            "nuget",
+            lower,
+            semantic::compare_nuget,
+            Dialect::Plain,
+        ),
+        rules(
+            "cargo",
+            "cargo",
+            lower,
+            semantic::compare_loose,
+            Dialect::Plain,
+        ),
+        rules(
+            "composer",
+            "composer",
+            lower,
+            composer::compare,
+            Dialect::Plain,
+        ),
+        rules(
+            "erlang",
+            "hex",
+            lower,
+            semantic::compare_loose,
+            Dialect::Plain,
+        ),
+        rules("pub", "pub", lower, semantic::compare_loose, Dialect::Plain),
+        rules(
+            "swift",
+            "swift",
+            swift_name,
+            semantic::compare_loose,
+            Dialect::Plain,
+        ),
+        rules(
+            "conan",
+            "conan",
+            lower,
+            semantic::compare_loose,
+            Dialect::Plain,
+        ),
+        rules("cocoapods", "cocoapods", same, ruby::compare, Dialect::Ruby),
+        rules(
+            "julia",
+            "julia",
+            same,
+            semantic::compare_loose,
+            Dialect::Plain,
+        ),
+        rules(
+            "bitnami",
+            "bitnami",
+            lower,
+            semantic::compare_loose,
+            Dialect::Plain,
+        ),
+    ]
+};
+
+fn same(name: &str) -> Cow<'_, str> {
+    Cow::Borrowed(name)
+}
+
+fn lower(name: &str) -> Cow<'_, str> {
+    match name.chars().any(char::is_uppercase) {
+        true => Cow::Owned(name.to_lowercase()),
+        false => Cow::Borrowed(name),
+    }
+}
+
+/// Dashes and underscores are the same.
+fn python_name(name: &str) -> Cow<'_, str> {
+    match name.contains('_') {
+        true => Cow::Owned(name.to_lowercase().replace('_', "-")),
+        false => lower(name),
+    }
+}
+
+/// A package is named by its repository, of which advisories write less than manifests do.
+fn swift_name(name: &str) -> Cow<'_, str> {
+    let name = name.strip_prefix("https://").unwrap_or(name);
+    Cow::Borrowed(name.strip_suffix(".git").unwrap_or(name))
+}
+
+/// The rules for an ecosystem; nothing where nobody publishes advisories for it.
+pub(super) fn rules(ecosystem: Ecosystem) -> Option<Rules> {
+    let kind = ecosystem.purl_type();
+    ALL.iter().find(|rules| rules.kind == kind).copied()
+}
+
+/// The stream of that name, where it is a language's.
+pub(super) fn stream(name: &str) -> Option<Stream> {
+    let rules = ALL.iter().find(|rules| rules.stream == name)?;
+    Some(Stream::Ecosystem(rules.stream))
+}
+
+/// The versions that an advisory speaks of, taken apart.
+#[derive(Debug, PartialEq)]
+pub(super) enum Ranges {
+    /// It does not know which, and so speaks of all.
+    All,
+    /// It cannot be understood, or speaks of none.
+    Nothing,
+    Some {
+        /// All where there are none.
+        vulnerable: Vec<Range>,
+        safe: Vec<Range>,
+    },
 }
 
 impl Rules {
-    /// The advisories that hit a package. One without a version is not judged.
-    pub fn matched(
-        &self,
-        package: &Package,
-        database: &dyn Database,
-    ) -> Result<Vec<Advisory>, DatabaseError> {
-        if (self.compare)(&package.version, &package.version).is_none() {
-            return Ok(Vec::new());
-        }
-        let mut advisories = database.advisories(&self.stream, &(self.name)(&package.name))?;
-        advisories.retain(|advisory| self.hits(advisory, &package.version));
-        Ok(advisories)
+    pub fn stream(&self) -> Stream {
+        Stream::Ecosystem(self.stream)
     }
 
-    fn hits(&self, advisory: &Advisory, version: &str) -> bool {
+    /// The name that is asked for; nothing where the package has no version that is one.
+    pub fn name<'a>(&self, package: &'a Package) -> Option<Cow<'a, str>> {
+        (self.compare)(&package.version, &package.version)?;
+        Some((self.name)(&package.name))
+    }
+
+    /// Leaves of several sources that speak of one vulnerability the last.
+    pub fn last_sources(advisories: &mut Vec<Advisory>) {
+        let mut last = HashMap::new();
+        for advisory in advisories.iter() {
+            last.insert(advisory.id.clone(), advisory.source.name.clone());
+        }
+        advisories.retain(|advisory| last.get(&advisory.id) == Some(&advisory.source.name));
+    }
+
+    /// Takes apart the ranges of an advisory.
+    pub fn ranges(&self, advisory: &Advisory) -> Ranges {
         let vulnerable = &advisory.vulnerable_versions;
         let patched = &advisory.patched_versions;
-        // An empty range is one that nobody knows, and so takes in everything.
         if vulnerable.iter().chain(patched).any(String::is_empty) {
-            return true;
+            return Ranges::All;
         }
-        let within = |ranges: &[String]| {
-            let ranges = ranges.iter().filter_map(|text| Range::parse(text));
-            ranges
-                .into_iter()
-                .any(|range| range.contains(version, self.compare))
+        let parse = |texts: &mut dyn Iterator<Item = &String>| {
+            texts
+                .map(|text| Range::parse_as(text, self.dialect))
+                .collect::<Option<Vec<Range>>>()
         };
-        if !vulnerable.is_empty() && !within(vulnerable) {
-            return false;
+        let safe = &mut patched.iter().chain(&advisory.unaffected_versions);
+        match (parse(&mut vulnerable.iter()), parse(safe)) {
+            (Some(vulnerable), Some(safe)) if vulnerable.len() + safe.len() > 0 => {
+                Ranges::Some { vulnerable, safe }
+            }
+            _ => Ranges::Nothing,
         }
-        let safe = [patched.as_slice(), &advisory.unaffected_versions].concat();
-        if safe.is_empty() {
-            return !vulnerable.is_empty();
+    }
+
+    /// Whether ranges take in the version of a package.
+    pub fn hits(&self, ranges: &Ranges, version: &str) -> bool {
+        let within = |ranges: &[Range]| {
+            let mut ranges = ranges.iter();
+            ranges.any(|range| range.contains(version, self.compare))
+        };
+        match ranges {
+            Ranges::All => true,
+            Ranges::Nothing => false,
+            Ranges::Some { vulnerable, safe } => {
+                (vulnerable.is_empty() || within(vulnerable)) && !within(safe)
+            }
         }
-        !within(&safe)
     }
 }
 
 /// The versions that are free of it: those that the advisory lists, else where the affected ranges
 /// end.
 pub(super) fn fixed_versions(advisory: &Advisory) -> Vec<String> {
-    if !advisory.patched_versions.is_empty() {
-        return advisory.patched_versions.clone();
+    let mut fixed: Vec<String> = Vec::new();
+    let mut add = |version: &str| {
+        if !fixed.iter().any(|one| one == version) {
+            fixed.push(version.to_owned());
+        }
+    };
+    if advisory.patched_versions.is_empty() {
+        for text in &advisory.vulnerable_versions {
+            for end in Range::ends_in(text) {
+                add(end);
+            }
+        }
+    } else {
+        for version in &advisory.patched_versions {
+            add(version);
+        }
     }
-    let ranges = advisory.vulnerable_versions.iter();
-    ranges
-        .filter_map(|text| Range::parse(text))
-        .flat_map(|range| range.ends().map(Into::into).collect::<Vec<_>>())
-        .collect()
+    fixed
 }

@@ -1,18 +1,21 @@
 //! Matching: a bill of materials and vulnerability data make findings. Each distribution has its
 //! own rules about which name counts, which stream of advisories, and what a status means; they
-//! stand in one module each, and here is what they share.
+//! stand in modules of their own, and here is what they yield.
 
+pub mod batch;
 mod distribution;
+mod end_of_life;
+pub mod index;
 mod language;
+mod red_hat;
 
-use crate::image::Component;
-use crate::os::Os;
-use crate::package::Detector;
+pub use end_of_life::EndOfLife;
+
 use crate::sbom::Bill;
-use crate::third_party;
-use crate::vulnerability::severity::choose;
-use crate::vulnerability::{Advisory, Database, DatabaseError, Severity, Status, Vulnerability};
-use std::collections::HashMap;
+use crate::vulnerability::{Database, DatabaseError, Severity, Status, Vulnerability};
+use batch::Batch;
+use jiff::Timestamp;
+use std::ops::Deref;
 use std::sync::Arc;
 
 /// What matching yields.
@@ -22,6 +25,8 @@ pub struct Findings {
     pub findings: Vec<Finding>,
     /// What could not be matched, and why.
     pub notes: Vec<String>,
+    /// The release gets no more fixes.
+    pub end_of_life: Option<EndOfLife>,
 }
 
 /// One vulnerability of one package.
@@ -29,6 +34,21 @@ pub struct Findings {
 pub struct Finding {
     /// The package's place among the bill's components.
     pub component: usize,
+    /// What hits it, which other packages share.
+    pub matched: Arc<Match>,
+}
+
+impl Deref for Finding {
+    type Target = Match;
+
+    fn deref(&self) -> &Match {
+        &self.matched
+    }
+}
+
+/// What an advisory says about every package that it hits.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Match {
     /// Identifier of the vulnerability.
     pub id: String,
     /// Versions that are free of it.
@@ -43,105 +63,23 @@ pub struct Finding {
     pub vulnerability: Arc<Vulnerability>,
 }
 
-/// Matches a bill.
+impl Match {
+    /// The versions that are free of it, for people.
+    pub fn fixed_text(&self) -> String {
+        self.fixed_versions.join(", ")
+    }
+}
+
+/// Matches a bill, at the time that the data is of.
 pub fn find(bill: &Bill, database: &dyn Database) -> Result<Findings, DatabaseError> {
-    let mut matching = Matching {
-        database,
-        known: HashMap::new(),
-        found: Findings::default(),
-    };
-    for (place, component) in bill.components.iter().enumerate() {
-        matching.component(place, component, bill.os.as_ref())?;
-    }
-    matching.found.notes.sort();
-    matching.found.notes.dedup();
-    Ok(matching.found)
+    Batch::new(database, None).find(bill)
 }
 
-struct Matching<'a> {
-    database: &'a dyn Database,
-    /// Many packages of one source share their vulnerabilities.
-    known: HashMap<String, Arc<Vulnerability>>,
-    found: Findings,
-}
-
-impl Matching<'_> {
-    fn component(
-        &mut self,
-        place: usize,
-        component: &Component,
-        os: Option<&Os>,
-    ) -> Result<(), DatabaseError> {
-        let vendor = component.package.vendor.as_deref();
-        if component.detector == Detector::Dpkg && third_party::is_one(vendor) {
-            let name = &component.package.name;
-            let note = format!("{name} is not of the distribution, whose advisories leave it out");
-            self.found.notes.push(note);
-            return Ok(());
-        }
-        let matched = if component.detector.is_os() {
-            match distribution::rules(component, os) {
-                Ok(rules) => rules.matched(component, self.database)?,
-                Err(note) => {
-                    self.found.notes.push(note);
-                    return Ok(());
-                }
-            }
-        } else {
-            let ecosystem = component.detector.ecosystem();
-            match language::rules(ecosystem) {
-                Some(rules) => rules.matched(&component.package, self.database)?,
-                None => {
-                    let kind = ecosystem.purl_type();
-                    let note = format!("packages of type {kind} are not matched");
-                    self.found.notes.push(note);
-                    return Ok(());
-                }
-            }
-        };
-        let mut findings = Vec::new();
-        for advisory in matched {
-            findings.push(self.finding(place, advisory)?);
-        }
-        findings.sort_by(|left, right| left.id.cmp(&right.id));
-        findings.dedup_by(|left, right| left.id == right.id);
-        self.found.findings.extend(findings);
-        Ok(())
-    }
-
-    fn finding(&mut self, component: usize, advisory: Advisory) -> Result<Finding, DatabaseError> {
-        let vulnerability = match self.known.get(&advisory.id) {
-            Some(known) => known.clone(),
-            None => {
-                let read = self.database.vulnerability(&advisory.id)?;
-                let read = Arc::new(read.unwrap_or_default());
-                self.known.insert(advisory.id.clone(), read.clone());
-                read
-            }
-        };
-        let (severity, severity_source) = choose(&advisory, &vulnerability);
-        let fixed_versions = fixed_versions(&advisory);
-        let status = match advisory.status {
-            Status::Unknown if fixed_versions.is_empty() => Status::Affected,
-            Status::Unknown => Status::Fixed,
-            status => status,
-        };
-        Ok(Finding {
-            component,
-            id: advisory.id,
-            fixed_versions,
-            status,
-            severity,
-            severity_source,
-            vulnerability,
-        })
-    }
-}
-
-/// The versions that are free of it, as the advisory states them.
-fn fixed_versions(advisory: &Advisory) -> Vec<String> {
-    if !advisory.fixed_version.is_empty() {
-        return vec![advisory.fixed_version.clone()];
-    }
-    language::fixed_versions(advisory)
+/// Matches a bill at a time, which decides what has ended.
+pub fn find_at(
+    bill: &Bill,
+    database: &dyn Database,
+    now: Timestamp,
+) -> Result<Findings, DatabaseError> {
+    Batch::new(database, Some(now)).find(bill)
 }

@@ -261,6 +261,13 @@ fn remarks(text: &mut String, report: &Report, style: Style) {
             let _ = writeln!(text, "  and {more} more");
         }
     }
+    if let Some(day) = &report.end_of_life {
+        let warning = format!(
+            "This release has had no fixes since {}: what is not found may be there all the same.",
+            plain(day)
+        );
+        let _ = writeln!(text, "\n{}", painted(&warning, Some(Paint::Bold), style));
+    }
     if !report.notes.is_empty() {
         text.push('\n');
     }

@@ -165,7 +165,9 @@ fn what_was_not_understood_is_named() {
     };
     shown.report.incomplete = (0..12).map(incomplete).collect();
     shown.report.notes = vec!["packages of type hex are not matched".into()];
+    shown.report.end_of_life = Some("2024-06-30".into());
     let drawn = table(&shown, Style::default());
+    assert!(drawn.contains("no fixes since 2024-06-30"));
     assert!(drawn.contains("  app/0.jar: it is cut short\n"));
     assert!(drawn.contains("  and 2 more\n"));
     assert!(drawn.ends_with("Note: packages of type hex are not matched\n"));

@@ -2,6 +2,7 @@
 //! wrong. Every order here is held against the tool that defines it, where there is one.
 
 pub mod apk;
+pub mod composer;
 pub mod dpkg;
 pub mod maven;
 pub mod python;

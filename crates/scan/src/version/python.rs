@@ -21,6 +21,54 @@ pub fn compare(left: &str, right: &str) -> Option<Ordering> {
     Some(Version::parse(left)?.order(&Version::parse(right)?))
 }
 
+/// Compares a version with a bound, which says nothing about local changes unless it has such.
+pub fn compare_with_bound(version: &str, bound: &str) -> Option<Ordering> {
+    let (version, bound) = (Version::parse(version)?, Version::parse(bound)?);
+    Some(match bound.local.is_empty() {
+        true => version.public().order(&bound),
+        false => version.order(&bound),
+    })
+}
+
+/// Whether a version is below a bound. What announces the bound is not, unless it does so itself.
+pub(crate) fn is_below(version: &str, bound: &str) -> bool {
+    let (Some(version), Some(bound)) = (Version::parse(version), Version::parse(bound)) else {
+        return false;
+    };
+    let announces = version.is_announced() && !bound.is_announced();
+    version.public().order(&bound) == Ordering::Less && !(announces && version.same_base(&bound))
+}
+
+/// Whether a version is above a bound. What follows up on the bound is not, unless it does so
+/// itself.
+pub(crate) fn is_above(version: &str, bound: &str) -> bool {
+    let (Some(version), Some(bound)) = (Version::parse(version), Version::parse(bound)) else {
+        return false;
+    };
+    let follows = version.post.is_some() && bound.post.is_none();
+    version.public().order(&bound) == Ordering::Greater && !(follows && version.same_base(&bound))
+}
+
+/// Whether a version starts with the numbers of another.
+pub(crate) fn starts(version: &str, start: &str) -> bool {
+    let (Some(version), Some(start)) = (Version::parse(version), Version::parse(start)) else {
+        return false;
+    };
+    let number = |left: &str, right: &str| numbers(left.as_bytes(), right.as_bytes()).is_eq();
+    let place = |place: usize| version.release.get(place).map_or("0", String::as_str);
+    let mut release = start.release.iter().enumerate();
+    number(&version.epoch, &start.epoch)
+        && release.all(|(at, part)| number(part, place(at)))
+        && (start.pre.is_none() || start.pre == version.pre)
+}
+
+/// What compatible versions start with: all numbers but the last.
+pub(crate) fn family(version: &str) -> Option<String> {
+    let version = Version::parse(version)?;
+    let (_, kept) = version.release.split_last()?;
+    (!kept.is_empty()).then(|| format!("{}!{}", version.epoch, kept.join(".")))
+}
+
 struct Rest<'a>(&'a str);
 
 impl<'a> Rest<'a> {
@@ -107,6 +155,29 @@ impl Version {
             dev,
             local,
         })
+    }
+
+    /// Without what only one place knows.
+    fn public(&self) -> Self {
+        Version {
+            local: Vec::new(),
+            ..self.clone()
+        }
+    }
+
+    fn is_announced(&self) -> bool {
+        self.pre.is_some() || self.dev.is_some()
+    }
+
+    fn same_base(&self, other: &Self) -> bool {
+        let base = |version: &Self| Version {
+            pre: None,
+            post: None,
+            dev: None,
+            local: Vec::new(),
+            ..version.clone()
+        };
+        base(self).order(&base(other)) == Ordering::Equal
     }
 
     fn order(&self, other: &Self) -> Ordering {

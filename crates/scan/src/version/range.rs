@@ -2,6 +2,7 @@
 //! `[1.0,2.0)`, and the short forms of npm, Ruby and Python. A range is a list of alternatives,
 //! each of them bounds that must all hold; releases that are only announced are in it like others.
 
+use super::python;
 use std::cmp::Ordering;
 
 /// How two versions compare; nothing where one of them is none.
@@ -15,6 +16,26 @@ enum Relation {
     AtMost,
     More,
     AtLeast,
+    /// Python's: what only announces the bound is not below it, and what follows it not above.
+    PythonLess,
+    PythonMore,
+    /// Python's: starts with these numbers, or does not.
+    PythonStarts,
+    PythonDiffers,
+}
+
+/// Who writes a range, for some signs mean another thing to each.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Dialect {
+    /// Signs have their plain meaning, and missing numbers are zero.
+    #[default]
+    Plain,
+    /// Missing numbers stand for all.
+    Npm,
+    /// PEP 440.
+    Python,
+    /// RubyGems.
+    Ruby,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -35,13 +56,18 @@ const OPERATORS: [&str; 14] = [
 impl Range {
     /// Reads a range; nothing where it is none.
     pub fn parse(text: &str) -> Option<Self> {
+        Range::parse_as(text, Dialect::Plain)
+    }
+
+    /// Reads a range as one ecosystem writes them; nothing where it is none.
+    pub fn parse_as(text: &str, dialect: Dialect) -> Option<Self> {
         let mut alternatives = Vec::new();
         for alternative in text.split("||") {
             let alternative = alternative.trim();
             if alternative.starts_with(['[', '(']) {
                 intervals(alternative, &mut alternatives)?;
             } else {
-                alternatives.push(bounds(alternative)?);
+                alternatives.push(bounds(alternative, dialect)?);
             }
         }
         Some(Range(alternatives))
@@ -51,25 +77,53 @@ impl Range {
     pub fn contains(&self, version: &str, compare: Compare) -> bool {
         self.0.iter().any(|bounds| {
             bounds.iter().all(|bound| {
-                let order = compare(version, &bound.version);
+                let order = match bound.relation {
+                    Relation::PythonLess => return python::is_below(version, &bound.version),
+                    Relation::PythonMore => return python::is_above(version, &bound.version),
+                    Relation::PythonStarts => return python::starts(version, &bound.version),
+                    Relation::PythonDiffers => return !python::starts(version, &bound.version),
+                    _ => compare(version, &bound.version),
+                };
                 order.is_some_and(|order| match bound.relation {
                     Relation::Equal => order == Ordering::Equal,
                     Relation::NotEqual => order != Ordering::Equal,
                     Relation::Less => order == Ordering::Less,
                     Relation::AtMost => order != Ordering::Greater,
                     Relation::More => order == Ordering::Greater,
-                    Relation::AtLeast => order != Ordering::Less,
+                    _ => order != Ordering::Less,
                 })
             })
         })
     }
 
-    /// The versions that the range ends before: those that are free of what the range has.
-    pub fn ends(&self) -> impl Iterator<Item = &str> {
-        let bounds = self.0.iter().flatten();
-        bounds
-            .filter(|bound| bound.relation == Relation::Less)
-            .map(|bound| bound.version.as_str())
+    /// The versions that a range ends before: those that are free of what the range has, as they
+    /// are written.
+    pub fn ends_in(text: &str) -> Vec<&str> {
+        let mut ends = Vec::new();
+        for part in text.split("||") {
+            let mut rest = part;
+            while let Some(place) = rest.find('<') {
+                let after = &rest[place + 1..];
+                rest = after;
+                if after.starts_with('=') || part[..part.len() - after.len()].ends_with("=<") {
+                    continue;
+                }
+                let after = after.trim_start();
+                let end = after.find([',', ' ', '<', '>', '=', '!']);
+                let end = &after[..end.unwrap_or(after.len())];
+                if !end.is_empty() {
+                    ends.push(end);
+                }
+            }
+            // An interval that ends with a round bracket ends before its second version.
+            if part.trim_start().starts_with(['[', '(']) {
+                let closed = part.split(')').filter(|one| one.contains(','));
+                let before = closed.take(part.matches(')').count());
+                let versions = before.filter_map(|one| one.rsplit(',').next());
+                ends.extend(versions.map(str::trim).filter(|one| !one.is_empty()));
+            }
+        }
+        ends
     }
 }
 
@@ -81,7 +135,7 @@ fn bound(relation: Relation, version: impl Into<String>) -> Bound {
 }
 
 /// Bounds with commas or spaces between them, and spaces after the operators.
-fn bounds(text: &str) -> Option<Vec<Bound>> {
+fn bounds(text: &str, dialect: Dialect) -> Option<Vec<Bound>> {
     // npm's `1.0 - 2.0`.
     if let Some((low, high)) = text.split_once(" - ") {
         let low = bound(Relation::AtLeast, low.trim());
@@ -102,13 +156,19 @@ fn bounds(text: &str) -> Option<Vec<Bound>> {
         if version.is_empty() {
             return None;
         }
-        expand(operator, version, &mut bounds)?;
+        expand(operator, version, dialect, &mut bounds)?;
         rest = next.trim_start_matches([',', ' ']);
     }
     Some(bounds)
 }
 
-fn expand(operator: &str, version: &str, bounds: &mut Vec<Bound>) -> Option<()> {
+fn expand(operator: &str, version: &str, dialect: Dialect, bounds: &mut Vec<Bound>) -> Option<()> {
+    match dialect {
+        Dialect::Npm if is_partial(version) => return npm(operator, version, bounds),
+        Dialect::Python => return pep440(operator, version, bounds),
+        Dialect::Ruby if operator == "~>" => return pessimistic(version, bounds),
+        _ => {}
+    }
     let wild = version
         .split('.')
         .position(|part| matches!(part, "*" | "x" | "X"));
@@ -143,8 +203,10 @@ fn expand(operator: &str, version: &str, bounds: &mut Vec<Bound>) -> Option<()> 
             ));
             Relation::AtLeast
         }
+        // Up to the next change of the second number, or of the one before the last.
         "~" => {
-            bounds.push(bound(Relation::Less, next(release, count.min(2))?));
+            let kept = if count > 2 { count - 1 } else { count };
+            bounds.push(bound(Relation::Less, next(release, kept)?));
             Relation::AtLeast
         }
         // Up to the next change of the number before the last.
@@ -158,6 +220,100 @@ fn expand(operator: &str, version: &str, bounds: &mut Vec<Bound>) -> Option<()> 
         _ => return None,
     };
     bounds.push(bound(relation, version));
+    Some(())
+}
+
+/// Whether numbers are missing or left open.
+fn is_partial(version: &str) -> bool {
+    let release = version.split(['-', '+']).next().unwrap_or_default();
+    let open = |part: &str| matches!(part, "*" | "x" | "X");
+    release.split('.').count() < 3 || release.split('.').any(open)
+}
+
+/// npm: numbers that are missing stand for all there are, announced releases among them.
+fn npm(operator: &str, version: &str, bounds: &mut Vec<Bound>) -> Option<()> {
+    let release = version.trim_start_matches(['v', '=']);
+    let is_given = |part: &&str| !matches!(*part, "*" | "x" | "X" | "");
+    let release = release.split(['-', '+']).next()?;
+    let given: Vec<&str> = release.split('.').take_while(is_given).collect();
+    if given.is_empty() {
+        return Some(());
+    }
+    let (count, text) = (given.len(), given.join("."));
+    let zeros = given
+        .iter()
+        .take_while(|part| part.trim_matches('0').is_empty())
+        .count();
+    let whole = |text: String| {
+        let missing = 3usize.saturating_sub(text.split('.').count());
+        text + &".0".repeat(missing)
+    };
+    let first = |text: String| whole(text) + "-0";
+    match operator {
+        "" | "=" | "==" => {
+            bounds.push(bound(Relation::AtLeast, first(text.clone())));
+            bounds.push(bound(Relation::Less, first(next(&text, count)?)));
+        }
+        "<" => bounds.push(bound(Relation::Less, first(text))),
+        "<=" | "=<" => bounds.push(bound(Relation::Less, first(next(&text, count)?))),
+        ">" => bounds.push(bound(Relation::AtLeast, first(next(&text, count)?))),
+        ">=" | "=>" => bounds.push(bound(Relation::AtLeast, first(text))),
+        "~" => {
+            bounds.push(bound(Relation::AtLeast, first(text.clone())));
+            bounds.push(bound(Relation::Less, whole(next(&text, count.min(2))?)));
+        }
+        "^" => {
+            let kept = (zeros + 1).min(count);
+            bounds.push(bound(Relation::AtLeast, first(text.clone())));
+            bounds.push(bound(Relation::Less, whole(next(&text, kept)?)));
+        }
+        _ => return None,
+    }
+    Some(())
+}
+
+fn pep440(operator: &str, version: &str, bounds: &mut Vec<Bound>) -> Option<()> {
+    if version == "*" && operator.is_empty() {
+        return Some(());
+    }
+    if let Some(start) = version.strip_suffix(".*") {
+        let relation = match operator {
+            "" | "=" | "==" => Relation::PythonStarts,
+            "!=" => Relation::PythonDiffers,
+            _ => return None,
+        };
+        python::Version::parse(start)?;
+        bounds.push(bound(relation, start));
+        return Some(());
+    }
+    let relation = match operator {
+        "" | "=" | "==" | "===" => Relation::Equal,
+        "!=" => Relation::NotEqual,
+        "<" => Relation::PythonLess,
+        "<=" => Relation::AtMost,
+        ">" => Relation::PythonMore,
+        ">=" => Relation::AtLeast,
+        "~=" => {
+            bounds.push(bound(Relation::PythonStarts, python::family(version)?));
+            Relation::AtLeast
+        }
+        _ => return None,
+    };
+    python::Version::parse(version)?;
+    bounds.push(bound(relation, version));
+    Some(())
+}
+
+/// RubyGems: up to the next change of the number before the last, which what only announces that
+/// change is no part of.
+fn pessimistic(version: &str, bounds: &mut Vec<Bound>) -> Option<()> {
+    let is_number = |part: &&str| part.bytes().all(|byte| byte.is_ascii_digit());
+    let numbers: Vec<&str> = version.split('.').take_while(is_number).collect();
+    let kept = numbers.len().saturating_sub(1).max(1);
+    let end = next(&numbers.join("."), kept)?;
+    bounds.push(bound(Relation::AtLeast, version));
+    // The lowest word there is.
+    bounds.push(bound(Relation::Less, end + ".A"));
     Some(())
 }
 
@@ -214,58 +370,4 @@ fn intervals(text: &str, alternatives: &mut Vec<Vec<Bound>>) -> Option<()> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::version::semantic::compare;
-
-    #[test]
-    fn versions_lie_in_ranges_of_every_spelling() {
-        for (range, inside, outside) in [
-            (
-                ">= 1.0.0, < 1.2.3",
-                vec!["1.0.0", "1.2.2", "1.2.3-rc.1"],
-                vec!["0.9", "1.2.3"],
-            ),
-            (
-                "<1.2.3||>=2.0.0 <2.1.0",
-                vec!["1.0", "2.0.5"],
-                vec!["1.2.3", "2.1.0"],
-            ),
-            ("= 1.2.3", vec!["1.2.3", "v1.2.3"], vec!["1.2.4"]),
-            ("1.2.3", vec!["1.2.3"], vec!["1.2.4"]),
-            (
-                "[1.0,2.0),[3.0,)",
-                vec!["1.0", "1.9", "4"],
-                vec!["2.0", "0.9"],
-            ),
-            ("(,1.5]", vec!["0.1", "1.5"], vec!["1.6"]),
-            ("[1.5]", vec!["1.5.0"], vec!["1.6"]),
-            ("^1.2.3", vec!["1.2.3", "1.9"], vec!["2.0.0", "1.2.2"]),
-            ("^0.2.3", vec!["0.2.3", "0.2.9"], vec!["0.3.0"]),
-            ("~1.2.3", vec!["1.2.9"], vec!["1.3.0"]),
-            ("~> 1.2.3", vec!["1.2.9"], vec!["1.3.0"]),
-            ("~> 1.2", vec!["1.9"], vec!["2.0"]),
-            ("1.2.x", vec!["1.2.0", "1.2.9"], vec!["1.3.0", "1.1"]),
-            ("*", vec!["0", "9"], vec![]),
-            ("1.0 - 2.0", vec!["1.0", "2.0"], vec!["2.0.1"]),
-            ("!= 1.0, < 2", vec!["1.1"], vec!["1.0", "2"]),
-        ] {
-            let range = Range::parse(range).unwrap();
-            for version in inside {
-                assert!(range.contains(version, compare), "{version} {range:?}");
-            }
-            for version in outside {
-                assert!(!range.contains(version, compare), "{version} {range:?}");
-            }
-        }
-        for wrong in ["<", ">= ,", "[1,2", "[", "^a"] {
-            assert_eq!(Range::parse(wrong), None, "{wrong}");
-        }
-    }
-
-    #[test]
-    fn a_range_tells_where_it_ends() {
-        let range = Range::parse(">= 1.0, < 1.2.3 || >= 2, <2.1 || <= 3").unwrap();
-        assert_eq!(range.ends().collect::<Vec<_>>(), ["1.2.3", "2.1"]);
-    }
-}
+mod tests;

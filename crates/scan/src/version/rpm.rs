@@ -8,12 +8,8 @@ use std::cmp::Ordering;
 pub fn compare(left: &str, right: &str) -> Option<Ordering> {
     let (left, right) = (parse(left)?, parse(right)?);
     let epoch = numbers(left.0.as_bytes(), right.0.as_bytes());
-    let release = match (left.2, right.2) {
-        // One that names no release speaks of all of them.
-        ("", _) | (_, "") => Ordering::Equal,
-        (left, right) => part(left, right),
-    };
-    Some(epoch.then_with(|| part(left.1, right.1)).then(release))
+    let version = || part(left.1, right.1);
+    Some(epoch.then_with(version).then_with(|| part(left.2, right.2)))
 }
 
 fn parse(text: &str) -> Option<(&str, &str, &str)> {
@@ -118,7 +114,6 @@ mod tests {
             ("1.0", "1_0"),
             ("1.0", "1.00"),
             ("0:1", "1"),
-            ("1.0-1.el9", "1.0"),
             ("1.0.", "1.0"),
         ] {
             assert_eq!(
@@ -128,6 +123,7 @@ mod tests {
             );
         }
         for (left, right) in [
+            ("1.0", "1.0-1.el9"),
             ("1.0-1.el8", "1.0-2.el8"),
             ("1.0-1.el8_1", "1.0-1.el8_10"),
             ("1.0-27.el9", "1.0-27.el9_4.1"),

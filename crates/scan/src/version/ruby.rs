@@ -31,7 +31,9 @@ fn segments(text: &str) -> Option<Vec<String>> {
     // A dash announces a release, too.
     let text = text.trim().replace('-', ".pre.");
     let is_known = |letter: char| letter.is_ascii_alphanumeric() || letter == '.';
-    if !is_number(&text) || !text.chars().all(is_known) || text.split('.').any(str::is_empty) {
+    let first = text.split('.').next().unwrap_or_default();
+    let starts = !first.is_empty() && first.bytes().all(|byte| byte.is_ascii_digit());
+    if !starts || !text.chars().all(is_known) || text.split('.').any(str::is_empty) {
         return None;
     }
     let mut segments: Vec<String> = Vec::new();
@@ -45,6 +47,18 @@ fn segments(text: &str) -> Option<Vec<String>> {
         }
         segments.push(segment);
     }
+    // Zeros at the end of the numbers say nothing, nor do those at the end of the rest.
+    let words = segments.iter().position(|segment| !is_number(segment));
+    let mut rest = segments.split_off(words.unwrap_or(segments.len()));
+    for part in [&mut segments, &mut rest] {
+        while part
+            .last()
+            .is_some_and(|last| last.trim_matches('0').is_empty())
+        {
+            part.pop();
+        }
+    }
+    segments.append(&mut rest);
     Some(segments)
 }
 

@@ -2,6 +2,7 @@
 //! release, then what does not count. Missing numbers are zero.
 
 use super::numbers;
+use std::borrow::Cow;
 use std::cmp::Ordering;
 
 /// Compares two versions; nothing where one of them is none.
@@ -9,10 +10,15 @@ pub fn compare(left: &str, right: &str) -> Option<Ordering> {
     Some(order(&Version::parse(left)?, &Version::parse(right)?))
 }
 
-/// Compares versions of Go's modules and of Go itself, which writes `1.22rc1` for `1.22.0-rc1`.
-pub fn compare_go(left: &str, right: &str) -> Option<Ordering> {
-    let (left, right) = (toolchain(left), toolchain(right));
+/// Compares versions that need no dash before what announces a release: Go writes `1.22rc1`.
+pub fn compare_loose(left: &str, right: &str) -> Option<Ordering> {
+    let (left, right) = (dashed(left), dashed(right));
     compare(&left, &right)
+}
+
+/// Compares versions of Go's modules and of Go itself.
+pub fn compare_go(left: &str, right: &str) -> Option<Ordering> {
+    compare_loose(left, right)
 }
 
 /// Compares versions of NuGet: up to four numbers, and words in whichever case.
@@ -20,13 +26,16 @@ pub fn compare_nuget(left: &str, right: &str) -> Option<Ordering> {
     compare(&left.to_lowercase(), &right.to_lowercase())
 }
 
-fn toolchain(version: &str) -> String {
-    let start = version.find(|letter: char| letter.is_ascii_alphabetic() && letter != 'v');
-    match start {
-        Some(start) if version[..start].ends_with(|last: char| last.is_ascii_digit()) => {
-            format!("{}-{}", &version[..start], &version[start..])
+fn dashed(version: &str) -> Cow<'_, str> {
+    let release = version.strip_prefix('v').unwrap_or(version);
+    let is_release = |letter: char| letter.is_ascii_digit() || letter == '.';
+    match release.find(|letter| !is_release(letter)) {
+        Some(end)
+            if end > 0 && release[end..].starts_with(|first: char| first.is_ascii_alphabetic()) =>
+        {
+            Cow::Owned(format!("{}-{}", &release[..end], &release[end..]))
         }
-        _ => version.into(),
+        _ => Cow::Borrowed(version),
     }
 }
 
@@ -144,13 +153,13 @@ mod tests {
             Some(Ordering::Equal)
         );
         assert_eq!(compare_nuget("1.0.0.1", "1.0.0"), Some(Ordering::Greater));
-        assert_eq!(compare_go("v1.22rc1", "1.22.0"), Some(Ordering::Less));
+        assert_eq!(compare_loose("v1.22rc1", "1.22.0"), Some(Ordering::Less));
         assert_eq!(
-            compare_go("v2.0.0+incompatible", "v2.0.0"),
+            compare_loose("v2.0.0+incompatible", "v2.0.0"),
             Some(Ordering::Equal)
         );
         assert_eq!(
-            compare_go("v0.0.0-20200101000000-abcdefabcdef", "v0.0.1"),
+            compare_loose("v0.0.0-20200101000000-abcdefabcdef", "v0.0.1"),
             Some(Ordering::Less)
         );
     }

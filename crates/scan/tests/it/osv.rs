@@ -68,7 +68,7 @@ fn bill(os: Option<Os>, detector: Detector, package: Package) -> Bill {
 fn found(database: &dyn Database, bill: &Bill) -> Vec<(String, String)> {
     let found = find(bill, database).unwrap().findings.into_iter();
     found
-        .map(|one| (one.id, one.fixed_versions.join(", ")))
+        .map(|one| (one.id.clone(), one.fixed_versions.join(", ")))
         .collect()
 }
 

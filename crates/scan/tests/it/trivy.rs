@@ -289,7 +289,7 @@ fn a_release_without_advisories_is_noted() {
     let (_directory, database) = database(&debian());
     let mut bill = bill();
     for (os, note) in [
-        (None, "no distribution is known for packages of dpkg"),
+        (None, "no distribution is known"),
         (
             Some(Os::new(Family::Debian, "trixie/sid")),
             "debian trixie/sid is no release",

@@ -1,5 +1,5 @@
-//! `cargo xtask bench scan`: the same images and the same vulnerability data through Muster and, where
-//! they are installed, through Trivy and Syft, each a process of its own; beside them what the bytes
+//! `cargo xtask bench scan`: the same images and the same vulnerability data through Muster, Trivy
+//! and, without the data, Syft, each a process of its own; beside them what the bytes
 //! alone cost. Every figure is of this one run.
 
 mod images;
@@ -59,7 +59,7 @@ pub(crate) fn run() -> Result<()> {
     let images = images::images()?;
     let data = tempfile::tempdir()?;
     vulnerability_data(data.path())?;
-    let peers = peers::installed(data.path())?;
+    let peers = peers::all(data.path())?;
     let bench = Bench {
         muster,
         data,

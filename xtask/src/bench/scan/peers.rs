@@ -21,20 +21,17 @@ enum Tool {
     Syft,
 }
 
-/// Those that are installed: in `PATH`, or where `MUSTER_PEERS` says.
-pub(super) fn installed(data: &Path) -> Result<Vec<Peer>> {
-    let mut peers = Vec::new();
-    for (name, tool) in [("trivy", Tool::Trivy), ("syft", Tool::Syft)] {
-        match find(name) {
-            Some(program) => peers.push(Peer {
-                tool,
-                program,
-                data: data.into(),
-            }),
-            None => eprintln!("{name} is not installed and not compared with"),
-        }
-    }
-    Ok(peers)
+/// All of them, built first where they are not there yet.
+pub(super) fn all(data: &Path) -> Result<Vec<Peer>> {
+    let peer = |tool, program| Peer {
+        tool,
+        program,
+        data: data.into(),
+    };
+    Ok(vec![
+        peer(Tool::Trivy, crate::peers::TRIVY.ensure()?),
+        peer(Tool::Syft, crate::peers::SYFT.ensure()?),
+    ])
 }
 
 impl Peer {
@@ -133,13 +130,4 @@ impl Peer {
             .map(|sum| self.row("cold, one by one", vec![sum]))
             .collect())
     }
-}
-
-fn find(name: &str) -> Option<PathBuf> {
-    let named = std::env::var_os("MUSTER_PEERS").map(PathBuf::from);
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    let places = named.into_iter().chain(std::env::split_paths(&path));
-    places
-        .map(|place| place.join(name))
-        .find(|file| file.is_file())
 }

@@ -1,5 +1,8 @@
 //! Versions against the tools that define their order, over thousands of generated pairs.
 
+mod distributions;
+mod languages;
+
 use crate::random::Random;
 use muster_scan::version;
 use std::cmp::Ordering;
@@ -299,4 +302,28 @@ public class Compare {
         &pairs,
         version::maven::compare,
     );
+}
+
+/// Versions in ascending order, each of them alone; and such that are equal.
+fn ordered(
+    compare: fn(&str, &str) -> Option<Ordering>,
+    ascending: &[&str],
+    equal: &[(&str, &str)],
+) {
+    for (place, left) in ascending.iter().enumerate() {
+        for (other, right) in ascending.iter().enumerate() {
+            assert_eq!(
+                compare(left, right),
+                Some(place.cmp(&other)),
+                "{left} {right}"
+            );
+        }
+    }
+    for (left, right) in equal {
+        assert_eq!(
+            compare(left, right),
+            Some(Ordering::Equal),
+            "{left} {right}"
+        );
+    }
 }
