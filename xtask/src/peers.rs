@@ -40,7 +40,7 @@ pub(crate) const GRYPE: Peer = Peer {
 /// Builds all of them.
 pub(crate) fn all() -> Result<()> {
     for peer in [TRIVY, SYFT, GRYPE] {
-        println!("{}", peer.ensure()?.display());
+        eprintln!("{}", peer.ensure()?.display());
     }
     Ok(())
 }

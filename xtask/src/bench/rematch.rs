@@ -93,7 +93,7 @@ pub(crate) fn run() -> Result<()> {
 }
 
 fn told(what: &str, took: Duration, about: &str) {
-    println!("{what:34} {:8.2} s   {about}", took.as_secs_f64());
+    eprintln!("{what:34} {:8.2} s   {about}", took.as_secs_f64());
 }
 
 /// Does something for each of many, on all processors.

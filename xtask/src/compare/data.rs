@@ -31,7 +31,7 @@ impl Lot {
 
 /// Everything that goes into the database.
 pub(super) fn advisories(image: &Image, bill: &Bill) -> Vec<Put> {
-    let mut lot = Lot(0x7472_6976_79);
+    let mut lot = Lot(0x0074_7269_7679);
     let mut puts = BTreeMap::new();
     let mut put = |path: &[&str], key: &str, value: Value| {
         let put = Put::text(path, key, value.to_string());

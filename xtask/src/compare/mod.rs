@@ -54,7 +54,7 @@ pub(crate) fn trivy(names: &[&str]) -> Result<()> {
     let trivy = peers::TRIVY.ensure()?;
     let work = tempfile::tempdir()?;
     let mut unexplained = 0;
-    println!(
+    eprintln!(
         "{:14} {:>9} {:>9} {:>10} {:>12}",
         "image", "packages", "findings", "explained", "unexplained"
     );
@@ -153,7 +153,7 @@ fn tell(
             }
         }
     }
-    println!(
+    eprintln!(
         "{:14} {:9} {:9} {:10} {:12}",
         image.name,
         own.len(),
@@ -162,10 +162,10 @@ fn tell(
         lines.len()
     );
     for (reason, count) in explained {
-        println!("  {count} times: {reason}");
+        eprintln!("  {count} times: {reason}");
     }
     for line in lines.iter().take(40) {
-        println!("{line}");
+        eprintln!("{line}");
     }
     lines.len()
 }
@@ -175,7 +175,7 @@ fn ours(archive: &Path) -> Result<Bill> {
     let contents = image::merge([(&read.diff_id, &read.inventory)]);
     let bill = Bill::new(Subject::default(), contents);
     for one in &bill.incomplete {
-        println!("  ours does not understand {}: {}", one.path, one.reason);
+        eprintln!("  ours does not understand {}: {}", one.path, one.reason);
     }
     Ok(bill)
 }

@@ -358,7 +358,7 @@ fn meet(desk: &Desk, case: &Case, directory: &Path) -> Result<()> {
     let target = directory.to_string_lossy().into_owned();
     let measured = desk.measure(&["scan", "--offline", "--quiet", "-o", "json", &target])?;
     let peak = measured.peak / MEBIBYTE;
-    println!("{}: {} MiB, {:?}", case.name, peak, measured.processor);
+    eprintln!("{}: {} MiB, {:?}", case.name, peak, measured.processor);
     ensure!(
         peak <= case.peak,
         "{peak} MiB at the peak, and {} are allowed",
