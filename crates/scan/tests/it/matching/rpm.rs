@@ -132,12 +132,25 @@ fn tool(version: &str, architecture: &str) -> Package {
     }
 }
 
+/// The release and its stream; a name and what is said of it; the installed version, its processor,
+/// and the fixed version if it is hit.
+type Row = (
+    Family,
+    &'static str,
+    &'static str,
+    &'static str,
+    Value,
+    &'static str,
+    &'static str,
+    Option<&'static str>,
+);
+
 #[test]
 fn each_distribution_has_its_name_its_version_and_its_processors() {
     let fixed = |version: &str| json!({"FixedVersion": version});
     let entries = json!({"Entries": [
         {"FixedVersion": "0:2-1", "Arches": ["x86_64"]}, {"FixedVersion": "0:3-1", "Arches": ["aarch64"]}]});
-    let rows: [(Family, &str, &str, &str, Value, &str, &str, Option<&str>); 16] = [
+    let rows: [Row; 16] = [
         // By the package's name and version; no fix, no finding.
         (
             Family::Alma,
