@@ -58,7 +58,7 @@ fn bill(os: Option<Os>, detector: Detector, package: Package) -> Bill {
         components: vec![Component {
             detector,
             package,
-            path: "somewhere".into(),
+            path: String::new(),
             layer: None,
         }],
         ..Bill::default()
