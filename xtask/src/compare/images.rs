@@ -207,11 +207,17 @@ pub(crate) fn all(work: &Path) -> Result<Vec<Image>> {
         ),
         ("redhat", "rhel", "9.4", vec![("Red Hat", "redhat")]),
     ] {
-        images.push(
-            Image::new(name, Versions::Rpm, &streams)
-                .with("etc/os-release", release(id, version))
-                .with("var/lib/rpm/rpmdb.sqlite", database.clone()),
-        );
+        let image = Image::new(name, Versions::Rpm, &streams)
+            .with("etc/os-release", release(id, version))
+            .with("var/lib/rpm/rpmdb.sqlite", database.clone());
+        images.push(match name {
+            // Trivy knows it by this file alone.
+            "amazon" => image.with(
+                "etc/system-release",
+                "Amazon Linux release 2023 (Amazon Linux)\n",
+            ),
+            _ => image,
+        });
     }
     images.push(languages()?);
     Ok(images)

@@ -4,23 +4,17 @@
 use super::Row;
 use super::images::Image;
 
-struct Known {
-    applies: fn(&Image, &Row) -> bool,
-    reason: &'static str,
-}
-
-const FINDINGS: [Known; 1] = [Known {
-    applies: |image, row| {
-        let marked = |version: &String| version.contains(['~', '^']) || !version.contains('-');
-        image.name == "amazon" && (marked(&row.fixed) || marked(&row.installed))
-    },
-    reason: "Amazon's versions are compared as rpm compares them, not as Debian does",
-}];
-
-/// Why a finding is on one side only.
-pub(super) fn reason(image: &Image, row: &Row) -> Option<&'static str> {
-    let known = FINDINGS.iter().find(|known| (known.applies)(image, row));
-    known.map(|known| known.reason)
+/// Why a finding is on one side only; `notes` are what ours says that it did not match.
+pub(super) fn reason(image: &Image, notes: &[String], row: &Row) -> Option<&'static str> {
+    let marked = |version: &String| version.contains(['~', '^']) || !version.contains('-');
+    if image.name == "amazon" && (marked(&row.fixed) || marked(&row.installed)) {
+        return Some("Amazon's versions are compared as rpm compares them, not as Debian does");
+    }
+    let foreign = format!("{} is not of the distribution", row.package);
+    if notes.iter().any(|note| note.starts_with(&foreign)) {
+        return Some("the package is of a maker whom Trivy takes for the distribution");
+    }
+    None
 }
 
 /// Why a package is on one side only.

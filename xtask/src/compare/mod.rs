@@ -113,12 +113,13 @@ fn compare(image: &Image, trivy: &Path, work: &Path) -> Result<usize> {
             }
         })
         .collect();
-    Ok(tell(image, &bill, &ours, &theirs))
+    Ok(tell(image, &bill, &found.notes, &ours, &theirs))
 }
 
 fn tell(
     image: &Image,
     bill: &Bill,
+    notes: &[String],
     ours: &BTreeSet<Row>,
     theirs: &(BTreeSet<Row>, BTreeSet<String>),
 ) -> usize {
@@ -131,7 +132,7 @@ fn tell(
     ];
     for (side, rows) in sides {
         for row in rows {
-            match known::reason(image, row) {
+            match known::reason(image, notes, row) {
                 Some(reason) => *explained.entry(reason).or_default() += 1,
                 None => lines.push(format!("  {side} {}", row.line())),
             }
