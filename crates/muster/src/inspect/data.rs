@@ -6,7 +6,10 @@ use super::places;
 use super::reading::Reach;
 use anyhow::{Context, Result};
 use clap::Args;
+use muster_advisories::hub::{Fetch, Hubs, OpenHubs};
 use muster_advisories::{DataDirectory, Opened, Update};
+use muster_scan::purl::Purl;
+use muster_scan::sbom::Bill;
 use muster_scan::vex::{Document, Statements};
 use std::path::PathBuf;
 
@@ -69,6 +72,15 @@ pub(crate) struct Knowledge {
     /// A VEX document; what it declares harmless is suppressed. May be repeated.
     #[arg(long, value_name = "FILE")]
     vex: Vec<PathBuf>,
+    /// A VEX hub, such as https://github.com/aquasecurity/vexhub; fetched when it is due. May be
+    /// repeated.
+    #[arg(
+        long,
+        env = "MUSTER_VEX_HUB",
+        value_name = "URL",
+        value_delimiter = ','
+    )]
+    vex_hub: Vec<String>,
 }
 
 impl Knowledge {
@@ -94,22 +106,68 @@ impl Knowledge {
         }
     }
 
-    /// The statements of all documents that were named.
-    pub(crate) fn statements(&self) -> Result<Option<Statements>> {
-        if self.vex.is_empty() {
-            return Ok(None);
-        }
-        let mut read = Vec::new();
+    /// Everything that was said about what does harm where: documents that were named, and hubs,
+    /// which are fetched when they are due.
+    pub(crate) async fn statements(
+        &self,
+        reach: &Reach,
+        offline: bool,
+        bars: &Bars,
+    ) -> Result<Said> {
+        let mut documents = Vec::new();
         for file in &self.vex {
             let name = file.display().to_string();
             let bytes = std::fs::read(file).with_context(|| format!("reading --vex {name}"))?;
             let document =
                 Document::parse(&bytes).with_context(|| format!("reading --vex {name}"))?;
-            read.push((name, document));
+            documents.push((name, document));
         }
-        let names: Vec<&str> = read.iter().map(|(name, _)| name.as_str()).collect();
-        let mut statements = Statements::new(names.join(","));
-        for (name, document) in &read {
+        if self.vex_hub.is_empty() {
+            return Ok(Said {
+                documents,
+                hubs: None,
+            });
+        }
+        let hubs = Hubs::new(self.place.database.join("vex"));
+        let fetch = Fetch {
+            authorities: reach.authorities()?,
+            ..Fetch::default()
+        };
+        for hub in &self.vex_hub {
+            if offline || self.no_update {
+                break;
+            }
+            if let Err(error) = hubs.fetch(hub, &fetch, bars).await {
+                bars.say(&format!("warning: {error}"));
+            }
+        }
+        let hubs = hubs.open(&self.vex_hub);
+        let hubs = hubs.context("a VEX hub that was never fetched cannot be asked")?;
+        Ok(Said {
+            documents,
+            hubs: Some(hubs),
+        })
+    }
+}
+
+/// What others say about vulnerabilities in products.
+pub(crate) struct Said {
+    documents: Vec<(String, Document)>,
+    hubs: Option<OpenHubs>,
+}
+
+impl Said {
+    /// What is said about a bill and its image; nothing where nobody was asked.
+    pub(crate) fn about(&self, bill: &Bill, image: Option<&Purl>) -> Result<Option<Statements>> {
+        let mut statements = match &self.hubs {
+            Some(hubs) => hubs.statements(bill, image)?.statements,
+            None if self.documents.is_empty() => return Ok(None),
+            None => {
+                let names: Vec<&str> = self.documents.iter().map(|(name, _)| &**name).collect();
+                Statements::new(names.join(","))
+            }
+        };
+        for (name, document) in &self.documents {
             statements.add(document, name);
         }
         Ok(Some(statements))

@@ -31,11 +31,16 @@ pub(crate) struct Reach {
 }
 
 impl Reach {
-    /// A client with the user's own docker logins.
-    pub(crate) fn client(&self) -> Result<Client> {
+    /// The authorities that were named, in PEM.
+    pub(crate) fn authorities(&self) -> Result<Option<Vec<u8>>> {
         let read = |file: &PathBuf| {
             std::fs::read(file).with_context(|| format!("reading --ca {}", file.display()))
         };
+        self.ca.as_ref().map(read).transpose()
+    }
+
+    /// A client with the user's own docker logins.
+    pub(crate) fn client(&self) -> Result<Client> {
         let mut mirrors = Mirrors::default();
         for text in &self.mirror {
             let Some((host, mirror)) = text.split_once('=') else {
@@ -48,7 +53,7 @@ impl Reach {
         }
         let options = Options {
             credentials: Credentials::of_user()?,
-            authorities: self.ca.as_ref().map(read).transpose()?,
+            authorities: self.authorities()?,
             transport: match self.insecure {
                 true => Transport::Insecure,
                 false => Transport::Verified,

@@ -2,7 +2,7 @@
 //! keep the others from being shown.
 
 use super::bars::Bars;
-use super::data::Knowledge;
+use super::data::{Knowledge, Said};
 use super::print::{self, Form};
 use super::reading::Reading;
 use crate::role;
@@ -15,7 +15,6 @@ use muster_scan::output::{Ignored, Inspection, LeftOut, Selection};
 use muster_scan::purl::Purl;
 use muster_scan::report::Report;
 use muster_scan::sbom::Bill;
-use muster_scan::vex::Statements;
 use muster_scan::vulnerability::Severity;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -157,7 +156,7 @@ async fn scan(command: Scan) -> Result<ExitCode> {
 /// Everything that a bill is judged with.
 struct Matcher {
     data: Opened,
-    statements: Option<Statements>,
+    said: Said,
 }
 
 impl Matcher {
@@ -167,8 +166,9 @@ impl Matcher {
         let findings = matching::find_at(bill, database, now)?;
         let now = now.strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
         let mut report = Report::new(bill, &findings, database.metadata(), Some(&now));
-        if let Some(statements) = &self.statements {
-            statements.apply(&mut report, image_purl(bill).as_ref());
+        let image = image_purl(bill);
+        if let Some(statements) = self.said.about(bill, image.as_ref())? {
+            statements.apply(&mut report, image.as_ref());
         }
         report.enrich(&self.data.exploitation);
         Ok(report)
@@ -217,7 +217,7 @@ impl Scan {
         let (reach, offline) = (&self.reading.reach, self.reading.offline);
         Ok(Matcher {
             data: self.knowledge.open(reach, offline, bars).await?,
-            statements: self.knowledge.statements()?,
+            said: self.knowledge.statements(reach, offline, bars).await?,
         })
     }
 

@@ -12,7 +12,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::time::Duration;
 
 /// The version of the layout that is understood.
-const SPECIFICATION: &str = "v0.";
+const SPECIFICATION: &str = "0.";
 const INDEX: &str = "index.json";
 const MIB: u64 = 1 << 20;
 const MAX_MANIFEST: usize = MIB as usize;
@@ -39,7 +39,30 @@ pub struct Location {
 #[derive(Deserialize)]
 struct ManifestValue {
     #[serde(default)]
-    versions: BTreeMap<String, VersionValue>,
+    versions: VersionsValue,
+}
+
+/// Hubs list their versions; an object of named ones is read too.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum VersionsValue {
+    Listed(Vec<VersionValue>),
+    Named(BTreeMap<String, VersionValue>),
+}
+
+impl Default for VersionsValue {
+    fn default() -> Self {
+        VersionsValue::Listed(Vec::new())
+    }
+}
+
+impl VersionsValue {
+    fn iter(&self) -> Box<dyn Iterator<Item = &VersionValue> + '_> {
+        match self {
+            VersionsValue::Listed(list) => Box::new(list.iter()),
+            VersionsValue::Named(map) => Box::new(map.values()),
+        }
+    }
 }
 
 #[derive(Deserialize)]
@@ -79,17 +102,16 @@ pub fn locations(manifest: &[u8]) -> Result<Vec<Location>, VexError> {
         return Err(VexError::Unknown("the manifest is too large".into()));
     }
     let read: ManifestValue = serde_json::from_slice(manifest)?;
-    let known = read
-        .versions
-        .values()
-        .filter(|one| one.spec_version.starts_with(SPECIFICATION));
+    let minor = |one: &VersionValue| {
+        let version = one.spec_version.trim_start_matches('v');
+        let minor = version.strip_prefix(SPECIFICATION)?;
+        Some(minor.parse::<u64>().unwrap_or(0))
+    };
     // The later the version, the better.
-    let best = known.max_by_key(|one| {
-        let minor = one.spec_version.trim_start_matches(SPECIFICATION);
-        minor.parse::<u64>().unwrap_or(0)
-    });
-    let Some(best) = best else {
-        let versions: Vec<&str> = read.versions.keys().map(String::as_str).take(8).collect();
+    let known = read.versions.iter().filter(|one| minor(one).is_some());
+    let Some(best) = known.max_by_key(|one| minor(one)) else {
+        let versions = read.versions.iter().map(|one| one.spec_version.as_str());
+        let versions: Vec<&str> = versions.take(8).collect();
         let versions = versions.join(", ");
         return Err(VexError::Unknown(format!(
             "of its versions ({versions}) none is known here"
@@ -319,6 +341,19 @@ mod tests {
             .iter()
             .map(|purl| key(&Purl::parse(purl).unwrap()))
             .collect()
+    }
+
+    #[test]
+    fn a_published_manifest_lists_its_versions() {
+        let manifest = serde_json::json!({"name": "hub", "versions": [
+            {"spec_version": "0.1", "update_interval": "24h",
+             "locations": [{"url": "https://example.org/main.zip//hub-main"}]},
+            {"spec_version": "1.0", "locations": [{"url": "https://example.org/later.zip"}]},
+        ]});
+        let found = locations(manifest.to_string().as_bytes()).unwrap();
+        assert_eq!(found.len(), 1);
+        assert_eq!(found[0].url, "https://example.org/main.zip");
+        assert_eq!(found[0].directory, "hub-main");
     }
 
     #[test]
