@@ -4,10 +4,11 @@
 use libfuzzer_sys::fuzz_target;
 use muster_scan::purl::Purl;
 use muster_scan::version::range::{Compare, Range};
-use muster_scan::version::{apk, dpkg, maven, python, rpm, semantic};
+use muster_scan::version::{apk, composer, dpkg, maven, python, rpm, semantic};
 
-const ORDERS: [Compare; 7] = [
+const ORDERS: [Compare; 8] = [
     apk::compare,
+    composer::compare,
     dpkg::compare,
     maven::compare,
     python::compare,
@@ -35,7 +36,7 @@ fuzz_target!(|text: &str| {
         }
         if let Some(range) = parts.clone().next().and_then(Range::parse) {
             let _ = range.contains(left, compare);
-            let _ = range.ends().count();
         }
     }
+    let _ = parts.next().map(Range::ends_in);
 });
