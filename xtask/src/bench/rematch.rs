@@ -196,6 +196,8 @@ fn bill(number: usize, lot: &mut Lot) -> Bill {
             component(Detector::Dpkg, package, "var/lib/dpkg/status")
         });
     }
+    // As the components of an image are.
+    components.sort();
     Bill {
         subject: Subject {
             name: format!("example.org/app:{number}"),

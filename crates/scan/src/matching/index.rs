@@ -10,7 +10,7 @@ use crate::vulnerability::{Database, DatabaseError, Stream};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::fmt::{self, Write};
 
 /// How many bytes of a hash tell two states apart.
@@ -171,8 +171,12 @@ pub fn changed<'a>(
 /// Which bills are looked up under which keys.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Index {
-    /// Names of the bills, by their number.
-    bills: BTreeMap<u32, String>,
+    /// Numbers of the bills.
+    bills: BTreeMap<String, u32>,
+    /// The number of the next bill.
+    next: u32,
+    /// How many numbers under the keys are of bills that are gone.
+    gone: usize,
     keys: BTreeMap<Key, Entry>,
 }
 
@@ -189,27 +193,47 @@ impl Index {
     /// Adds a bill, or replaces what was known of it.
     pub fn insert(&mut self, bill: &str, keys: BTreeSet<Key>) {
         self.remove(bill);
-        let number = self.bills.last_key_value().map_or(0, |(last, _)| last + 1);
-        self.bills.insert(number, bill.to_owned());
+        if self.next == u32::MAX {
+            self.number_anew();
+        }
+        let number = self.next;
+        self.next += 1;
+        self.bills.insert(bill.to_owned(), number);
         for key in keys {
             // The newest number is the highest, so the list stays in order.
             self.keys.entry(key).or_default().bills.push(number);
         }
     }
 
-    /// Forgets a bill, and the keys that nothing else is looked up under.
+    /// Forgets a bill. What is under its keys goes when half of all numbers are of bills that are
+    /// gone, so that many can be replaced in little time.
     pub fn remove(&mut self, bill: &str) {
-        let mut bills = self.bills.iter();
-        let Some(number) = bills.find(|(_, name)| *name == bill).map(|(one, _)| *one) else {
+        if self.bills.remove(bill).is_none() {
             return;
+        }
+        self.gone += 1;
+        if self.gone >= self.bills.len() {
+            self.number_anew();
+        }
+    }
+
+    /// Gives the bills the lowest numbers, and forgets the keys that none is looked up under.
+    fn number_anew(&mut self) {
+        let mut numbers: Vec<u32> = self.bills.values().copied().collect();
+        numbers.sort_unstable();
+        let place = |number: &u32| {
+            let place = numbers.binary_search(number).ok()?;
+            u32::try_from(place).ok()
         };
-        self.bills.remove(&number);
+        for number in self.bills.values_mut() {
+            *number = place(number).unwrap_or_default();
+        }
         self.keys.retain(|_, entry| {
-            if let Ok(place) = entry.bills.binary_search(&number) {
-                entry.bills.remove(place);
-            }
+            entry.bills = entry.bills.iter().filter_map(place).collect();
             !entry.bills.is_empty()
         });
+        self.next = u32::try_from(numbers.len()).unwrap_or(u32::MAX);
+        self.gone = 0;
     }
 
     /// How many bills and keys there are.
@@ -220,9 +244,10 @@ impl Index {
     /// The bills that are looked up under any of some keys.
     pub fn touched<'a>(&self, keys: impl IntoIterator<Item = &'a Key>) -> BTreeSet<&str> {
         let entries = keys.into_iter().filter_map(|key| self.keys.get(key));
-        let numbers: BTreeSet<u32> = entries.flat_map(|entry| entry.bills.clone()).collect();
-        let name = |number: &u32| self.bills.get(number).map(String::as_str);
-        numbers.iter().filter_map(name).collect()
+        let numbers: HashSet<u32> = entries.flat_map(|entry| entry.bills.clone()).collect();
+        let bills = self.bills.iter();
+        let touched = bills.filter(|(_, number)| numbers.contains(number));
+        touched.map(|(name, _)| name.as_str()).collect()
     }
 
     /// Takes over another state of the data and tells the keys under which it differs from the one

@@ -11,6 +11,7 @@ use muster_scan::sbom::Bill;
 use muster_scan::vulnerability::Stream;
 use muster_testkit::bolt::Put;
 use serde_json::json;
+use std::collections::{BTreeMap, BTreeSet};
 use std::thread;
 
 fn puts(fixed: &str, severity: u32) -> Vec<Put> {
@@ -150,5 +151,41 @@ fn bills_come_and_go() {
         "products\tx\ty",
     ] {
         assert!(Key::try_from(wrong.to_owned()).is_err(), "{wrong:?}");
+    }
+}
+
+#[test]
+fn the_index_says_what_looking_at_every_bill_would() {
+    let key = |number: u64| {
+        let stream = Stream::Distribution("debian 12".into());
+        Key::new(stream, format!("package{number}"))
+    };
+    let mut state = 7_u64;
+    let mut below = |end: u64| {
+        state = state
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1);
+        (state >> 33) % end
+    };
+    let mut index = Index::default();
+    let mut bills: BTreeMap<String, BTreeSet<Key>> = BTreeMap::new();
+    for _ in 0..3_000 {
+        let bill = below(60).to_string();
+        if below(3) == 0 {
+            index.remove(&bill);
+            bills.remove(&bill);
+        } else {
+            let keys: BTreeSet<Key> = (0..below(6)).map(|_| key(below(40))).collect();
+            index.insert(&bill, keys.clone());
+            bills.insert(bill, keys);
+        }
+        let asked = [key(below(40)), key(below(40))];
+        let expected = bills.iter().filter(|(_, keys)| {
+            let mut asked = asked.iter();
+            asked.any(|key| keys.contains(key))
+        });
+        let expected: Vec<&str> = expected.map(|(name, _)| name.as_str()).collect();
+        assert_eq!(Vec::from_iter(index.touched(&asked)), expected);
+        assert_eq!(index.size().0, bills.len());
     }
 }
