@@ -1,17 +1,4 @@
 //! Bills of materials: what is read can be written, and then says the same.
 #![no_main]
 
-use libfuzzer_sys::fuzz_target;
-use muster_scan::sbom::{cyclonedx, spdx};
-
-fuzz_target!(|bytes: &[u8]| {
-    let Ok(bill) = spdx::read(bytes).or_else(|_| cyclonedx::read(bytes)) else {
-        return;
-    };
-    let written = spdx::write(&bill).expect("what was read can be written");
-    let again = spdx::read(&written).expect("and read again");
-    let twice = spdx::write(&again).expect("and written again");
-    assert_eq!(spdx::read(&twice).expect("and read"), again);
-    let written = cyclonedx::write(&again).expect("in the other format, too");
-    assert_eq!(cyclonedx::read(&written).expect("and read"), again);
-});
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| muster_fuzzed::run("bill", bytes));

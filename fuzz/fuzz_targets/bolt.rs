@@ -1,31 +1,4 @@
 //! bbolt files: whatever the bytes are, every walk and look-up ends.
 #![no_main]
 
-use libfuzzer_sys::fuzz_target;
-use muster_bolt::{Bolt, Bucket, Entry};
-
-fn walk(bucket: Bucket, budget: &mut usize) {
-    for item in bucket.iter() {
-        let Some(left) = budget.checked_sub(1) else {
-            return;
-        };
-        *budget = left;
-        match item {
-            Ok((key, Entry::Bucket(inner))) => {
-                let _ = bucket.bucket(key);
-                walk(inner, budget);
-            }
-            Ok((key, Entry::Value(_))) => {
-                let _ = bucket.get(key);
-                let _ = bucket.seek(key).next();
-            }
-            Err(_) => return,
-        }
-    }
-}
-
-fuzz_target!(|bytes: &[u8]| {
-    if let Ok(database) = Bolt::from_bytes(bytes.to_vec()) {
-        walk(database.root(), &mut 10_000);
-    }
-});
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| muster_fuzzed::run("bolt", bytes));

@@ -1,22 +1,4 @@
 //! Merge patches: a document and a patch, parted by a NUL; a second time changes nothing.
 #![no_main]
 
-use libfuzzer_sys::fuzz_target;
-use muster_merge::merge_patch;
-use serde_json::Value;
-
-fuzz_target!(|bytes: &[u8]| {
-    let mut parts = bytes.splitn(2, |byte| *byte == 0);
-    let (Some(document), Some(patch)) = (parts.next(), parts.next()) else {
-        return;
-    };
-    if let (Ok(mut document), Ok(patch)) = (
-        serde_json::from_slice::<Value>(document),
-        merge_patch::parse(patch),
-    ) && merge_patch::apply(&mut document, &patch).is_ok()
-    {
-        let once = document.clone();
-        let _ = merge_patch::apply(&mut document, &patch);
-        assert_eq!(once, document);
-    }
-});
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| muster_fuzzed::run("merge_patch", bytes));

@@ -1,21 +1,4 @@
 //! Strategic merge patches: a document and a patch, parted by a NUL.
 #![no_main]
 
-mod schema;
-
-use libfuzzer_sys::fuzz_target;
-use muster_merge::strategic;
-use serde_json::Value;
-
-fuzz_target!(|bytes: &[u8]| {
-    let mut parts = bytes.splitn(2, |byte| *byte == 0);
-    let (Some(document), Some(patch)) = (parts.next(), parts.next()) else {
-        return;
-    };
-    if let (Ok(mut document), Ok(patch)) = (
-        serde_json::from_slice::<Value>(document),
-        serde_json::from_slice::<Value>(patch),
-    ) {
-        let _ = strategic::apply(&mut document, &patch, &schema::schema());
-    }
-});
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| muster_fuzzed::run("strategic", bytes));

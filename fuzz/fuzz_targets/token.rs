@@ -2,29 +2,4 @@
 //! file of the server is compiled as it stands, since its crate is too heavy to fuzz.
 #![no_main]
 
-use libfuzzer_sys::fuzz_target;
-
-#[allow(dead_code)]
-#[path = "../../crates/apiserver/src/token.rs"]
-mod token;
-
-/// As much of the store as a token knows.
-mod store {
-    #[derive(Clone, Debug, PartialEq, Eq)]
-    pub struct Key {
-        pub namespace: String,
-        pub name: String,
-    }
-}
-
-fuzz_target!(|bytes: &[u8]| {
-    let encoded = base64::Engine::encode(&base64::prelude::BASE64_URL_SAFE_NO_PAD, bytes);
-    for text in [std::str::from_utf8(bytes).unwrap_or_default(), &encoded] {
-        if let Ok(found) = token::Token::decode(text) {
-            let again = token::Token::decode(&found.encode());
-            // Escapes may make it longer than a token may be; then it is refused.
-            assert!(again.is_err() || again == Ok(found.clone()));
-            assert_eq!(token::Token::new(found.revision, &found.key()), found);
-        }
-    }
-});
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| muster_fuzzed::run("token", bytes));

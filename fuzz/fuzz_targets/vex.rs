@@ -1,28 +1,4 @@
 //! VEX documents: reading and applying them ends.
 #![no_main]
 
-use libfuzzer_sys::fuzz_target;
-use muster_scan::report::{Report, ReportFinding, ReportResult};
-use muster_scan::vex::{Document, Statements};
-
-fuzz_target!(|bytes: &[u8]| {
-    let Ok(document) = Document::parse(bytes) else {
-        return;
-    };
-    let mut statements = Statements::new("fuzz");
-    statements.add(&document, "fuzz");
-    let finding = ReportFinding {
-        cve: "CVE-1".into(),
-        purl: "pkg:npm/a@1".into(),
-        ..ReportFinding::default()
-    };
-    let mut report = Report {
-        results: vec![ReportResult {
-            vulnerabilities: vec![finding],
-            ..ReportResult::default()
-        }],
-        ..Report::default()
-    };
-    statements.apply(&mut report, None);
-    assert_eq!(report.summary.suppressed + report.summary.unknown, 1);
-});
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| muster_fuzzed::run("vex", bytes));

@@ -26,7 +26,8 @@ cargo xtask <task>
   bench rematch     10 000 stored bills of materials, matched again
   bench storage     reports of a large cluster beside a naive layout; --small to try it out,
                     --embedded to measure `muster up`
-  bench scan        images beside Trivy and Syft
+  bench scan [distribution|application|family...]
+                    images beside Trivy and Syft
   compare trivy [case...]
                     the same images and the same data through the real Trivy and through ours
   peers             build the programs that ours is held against, once
@@ -54,7 +55,7 @@ fn task(arguments: &[&str]) -> Result<()> {
         ["soak", seconds] => soak::torture(seconds),
         ["bench", "apiserver"] => bench::apiserver::run(),
         ["bench", "storage", options @ ..] => bench::storage::run(options),
-        ["bench", "scan"] => bench::scan::run(),
+        ["bench", "scan", parts @ ..] => bench::scan::run(parts),
         ["bench", "rematch"] => bench::rematch::run(),
         ["compare", "trivy", cases @ ..] => compare::trivy(cases),
         ["peers"] => peers::all(),

@@ -3,30 +3,10 @@
 
 use crate::run::{root, run};
 use anyhow::{Context, Result};
+use muster_fuzzed::TARGETS;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{SystemTime, UNIX_EPOCH};
-
-/// The targets in `fuzz/fuzz_targets`.
-const TARGETS: &[&str] = &[
-    "selectors",
-    "parse",
-    "json_patch",
-    "merge_patch",
-    "strategic",
-    "apply",
-    "token",
-    "layer",
-    "bolt",
-    "bill",
-    "vex",
-    "packages",
-    "lockfiles",
-    "versions",
-    "osv",
-    "exploitation",
-    "hub",
-];
 
 /// The tests that look for trouble at random.
 const SOAKS: [&str; 3] = [
@@ -68,7 +48,7 @@ pub(crate) fn fuzz(seconds: &str) -> Result<()> {
     let limit = format!("-max_total_time={seconds}");
     let fuzz = root().join("fuzz").canonicalize()?;
     let place = |kind: &str, target: &str| format!("{}/{kind}/{target}", fuzz.display());
-    for target in TARGETS {
+    for (target, _) in TARGETS {
         // What is found goes to the first directory; the second holds honest input to begin with.
         let (corpus, seeds) = (place("corpus", target), place("seeds", target));
         std::fs::create_dir_all(&corpus)?;

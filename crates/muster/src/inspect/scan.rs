@@ -251,15 +251,14 @@ fn today() -> String {
 /// What was left out is said, so that nobody takes silence for health.
 fn tell(left_out: &LeftOut, bars: &Bars) {
     for (count, why) in [
-        (left_out.ignored, "are ignored by the ignore file"),
-        (left_out.unfixed, "have no fix and are not shown"),
-        (
-            left_out.by_severity,
-            "are of other severities and not shown",
-        ),
+        (left_out.ignored, "ignored by the ignore file"),
+        (left_out.unfixed, "not shown, without a fix"),
+        (left_out.by_severity, "not shown, of other severities"),
     ] {
-        if count > 0 {
-            bars.say(&format!("{count} findings {why}"));
+        match count {
+            0 => {}
+            1 => bars.say(&format!("1 finding is {why}")),
+            count => bars.say(&format!("{count} findings are {why}")),
         }
     }
 }

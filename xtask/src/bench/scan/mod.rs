@@ -6,7 +6,7 @@ mod images;
 mod limit;
 mod peers;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, bail, ensure};
 use limit::Limit;
 use muster_testkit::bolt::{self, Put};
 use muster_testkit::debian;
@@ -54,7 +54,15 @@ impl Row {
     }
 }
 
-pub(crate) fn run() -> Result<()> {
+/// What there is to measure.
+const PARTS: [&str; 3] = ["distribution", "application", "family"];
+
+/// Measures the parts that are named, or all.
+pub(crate) fn run(parts: &[&str]) -> Result<()> {
+    if let Some(other) = parts.iter().find(|part| !PARTS.contains(part)) {
+        bail!("{other:?} is not one of {}", PARTS.join(", "));
+    }
+    let is_wanted = |part: &str| parts.is_empty() || parts.contains(&part);
     let muster = super::build()?;
     let images = images::images()?;
     let data = tempfile::tempdir()?;
@@ -69,9 +77,14 @@ pub(crate) fn run() -> Result<()> {
         ("distribution", &images.distribution),
         ("application", &images.application),
     ] {
-        bench.image(name, layout)?;
+        if is_wanted(name) {
+            bench.image(name, layout)?;
+        }
     }
-    bench.family(&images.family)
+    if is_wanted("family") {
+        bench.family(&images.family)?;
+    }
+    Ok(())
 }
 
 struct Bench {

@@ -88,7 +88,7 @@ fn what_is_left_out_is_said() -> Result<()> {
     ensure!(found(&only(std::str::from_utf8(&output.stdout)?)?).is_empty());
     let told = String::from_utf8(output.stderr)?;
     ensure!(
-        told.contains("1 findings are of other severities"),
+        told.contains("1 finding is not shown, of other severities"),
         "{told}"
     );
     // A file of this name is followed without being named.
@@ -96,7 +96,7 @@ fn what_is_left_out_is_said() -> Result<()> {
     let output = desk.run(&["scan", "-o", "json", "root"])?;
     ensure!(found(&only(std::str::from_utf8(&output.stdout)?)?).is_empty());
     let told = String::from_utf8(output.stderr)?;
-    ensure!(told.contains("1 findings are ignored by"), "{told}");
+    ensure!(told.contains("1 finding is ignored by"), "{told}");
     Ok(())
 }
 
