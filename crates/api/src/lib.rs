@@ -13,6 +13,7 @@ pub mod condition;
 pub mod config_audit;
 pub mod duration;
 pub mod expression;
+pub mod filter;
 pub mod finding;
 pub mod guard;
 pub mod image;

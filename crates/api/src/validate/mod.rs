@@ -14,6 +14,7 @@ pub mod storage;
 
 mod address;
 mod certificate;
+mod repositories;
 mod selector;
 
 use muster_kind::{FieldError, FieldPath};

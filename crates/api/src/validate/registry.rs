@@ -1,9 +1,9 @@
 //! Rules of Registry, and those it shares with workload scanning.
 
-use super::{address, certificate, items, present, text};
+use super::{address, certificate, items, present, repositories, text};
 use crate::duration::GoDuration;
 use crate::platform::Platform;
-use muster_kind::{FieldError, FieldPath};
+use muster_kind::{FieldError, FieldPath, name};
 use serde_json::Value;
 
 /// Days of each month in a leap year: a day that comes only sometimes still comes.
@@ -25,17 +25,13 @@ pub fn registry(new: &Value, _old: Option<&Value>) -> Vec<FieldError> {
             "a registry without a catalog needs its repositories listed",
         ));
     }
-    for (path, repository) in items(new, "spec.repositories") {
-        if let Some(name) = text(repository, "name")
-            && let Some(fault) = repository_fault(name)
-        {
-            errors.push(FieldError::invalid(
-                &format!("{path}.name"),
-                &name.into(),
-                fault,
-            ));
-        }
+    if let Some(secret) = text(new, "spec.authSecret")
+        && let Some(fault) = name::subdomain(secret).into_iter().next()
+    {
+        let secret = secret.into();
+        errors.push(FieldError::invalid("spec.authSecret", &secret, &fault));
     }
+    errors.extend(repositories::repositories(new));
     errors.extend(connection(new));
     errors.extend(cron(new));
     errors
@@ -92,21 +88,6 @@ fn platform(path: &str, value: &Value) -> Option<FieldError> {
     Some(FieldError::not_supported(&path, &value[field], &supported))
 }
 
-fn repository_fault(name: &str) -> Option<&'static str> {
-    let component = |part: &str| {
-        let edge = |b: &u8| b.is_ascii_lowercase() || b.is_ascii_digit();
-        part.as_bytes().first().is_some_and(edge)
-            && part.as_bytes().last().is_some_and(edge)
-            && part
-                .bytes()
-                .all(|b| edge(&b) || matches!(b, b'.' | b'_' | b'-'))
-    };
-    (!name.split('/').all(component)).then_some(
-        "must be a repository path: lower case letters, digits, '.', '_' and '-' between slashes, \
-         without host, tag or digest",
-    )
-}
-
 /// The schema keeps each part in its range; only together can they name a day that never comes.
 fn cron(new: &Value) -> Option<FieldError> {
     let part = |name: &str| {
@@ -137,6 +118,11 @@ mod tests {
         for (spec, fields) in [
             (json!({"uri": "ghcr.io"}), &[][..]),
             (json!({"uri": "ftp://ghcr.io"}), &["spec.uri"]),
+            (json!({"uri": "a", "authSecret": "pull-secret"}), &[]),
+            (
+                json!({"uri": "a", "authSecret": "a/b"}),
+                &["spec.authSecret"],
+            ),
             (
                 json!({"uri": "a", "catalogType": "NoCatalog"}),
                 &["spec.repositories"],
@@ -144,18 +130,6 @@ mod tests {
             (
                 json!({"uri": "a", "catalogType": "NoCatalog", "repositories": repositories}),
                 &[],
-            ),
-            (
-                json!({"uri": "a", "repositories": [{"name": "kubewarden/sbom_scanner.x"}]}),
-                &[],
-            ),
-            (
-                json!({"uri": "a", "repositories": [{"name": "A"}, {"name": "b:1"}, {"name": "/c"}]}),
-                &[
-                    "spec.repositories[0].name",
-                    "spec.repositories[1].name",
-                    "spec.repositories[2].name",
-                ],
             ),
             (json!({"uri": "a", "scanInterval": "1m"}), &[]),
             (json!({"uri": "a", "scanInterval": ""}), &[]),
