@@ -80,6 +80,15 @@ enum Open {
     Table(Table),
 }
 
+impl Opened {
+    /// Whether its makers have said that there would be newer data by now.
+    pub fn is_due(&self) -> bool {
+        let next = self.database.metadata().next_update.as_deref();
+        let next = next.and_then(|time| time.parse::<jiff::Timestamp>().ok());
+        next.is_some_and(|next| next <= jiff::Timestamp::now())
+    }
+}
+
 impl DataDirectory {
     /// The directory at a path. Nothing is touched before it is asked for.
     pub fn new(path: PathBuf) -> Self {

@@ -2,7 +2,7 @@
 
 use crate::admission::{Builtin, Managed, ReportAuthors};
 use crate::certificates::Authority;
-use crate::inspect::places;
+use crate::inspect::{Origin, Reach, places};
 use crate::layers::LayersPage;
 use crate::role::{self, History, bind, told_to_stop, version};
 use crate::{inside, kubeconfig};
@@ -44,6 +44,13 @@ pub(crate) struct Up {
     /// the directory `vulnerabilities` of the data directory.
     #[arg(long, env = "MUSTER_DATABASE", value_name = "DIR")]
     database: Option<PathBuf>,
+    /// Whether vulnerability data and VEX hubs are fetched; off, what is there is used.
+    #[arg(long, env = "MUSTER_DB_UPDATE", value_enum, default_value = "on")]
+    db_update: Switch,
+    #[command(flatten)]
+    origin: Origin,
+    #[command(flatten)]
+    reach: Reach,
     /// For how many seconds Event objects are kept.
     #[arg(long, env = "MUSTER_EVENT_SECONDS", value_name = "SECONDS", default_value_t = Upkeep::default().event_seconds, value_parser = clap::value_parser!(u64).range(1..=1_000_000_000))]
     event_seconds: u64,
@@ -119,7 +126,16 @@ async fn serve_store(command: &Up, store: Arc<SqliteStore>) -> Result<()> {
     let client = inside::client(&server, Identity::new(OPERATOR, &["system:masters"]));
     let vulnerabilities = command.database.clone();
     let vulnerabilities = vulnerabilities.unwrap_or_else(|| command.data.join("vulnerabilities"));
-    let operator = Operator::new(client.clone(), queue.clone(), vulnerabilities, Some(client));
+    let update = match command.db_update {
+        Switch::On => Some(command.origin.update(&command.reach, false)?),
+        Switch::Off => None,
+    };
+    let settings = muster_operator::Settings {
+        data: vulnerabilities,
+        layers: Some(client.clone()),
+        update,
+    };
+    let operator = Operator::new(client, queue.clone(), settings);
     let rest = CancellationToken::new();
     let keeping = tokio::spawn(shared.keep_small(rest.clone()));
     let operating = match command.scanning {

@@ -1,19 +1,20 @@
 //! The second stage: what is in an image. Its layers are read as they come, nothing is kept on
 //! disk, and the SBOM is written under the image's name. An image's content never changes, so an
-//! SBOM that is there is not made again, and neither is the inventory of a layer.
+//! SBOM that is there is made again only by a newer analyzer; neither is the inventory of a layer.
 
 use crate::access;
 use crate::message::{Message, SCAN};
-use crate::object::{IMAGE, JOB_UID, SBOM, made_for};
+use crate::object::{ANALYZER, IMAGE, READ_BY, SBOM, is_of, is_owned, made_for, marked, noted};
 use crate::reconcile;
 use crate::work::{Operator, Trouble};
 use kube::api::ObjectMeta;
 use muster_registry::{Digest, Repository};
+use muster_scan::layer::ANALYZER_VERSION;
 use muster_scan::sbom::{Bill, spdx};
 use muster_source::{Options, Platforms, Source, bills};
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 use serde_json::value::RawValue;
+use serde_json::{Value, json};
 
 /// What is needed of an Image.
 #[derive(Deserialize)]
@@ -31,14 +32,7 @@ struct Written<'a> {
     kind: &'static str,
     metadata: Value,
     image_metadata: &'a Value,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    spdx: Option<Box<RawValue>>,
-}
-
-#[derive(Deserialize)]
-struct Known {
-    metadata: ObjectMeta,
-    spdx: Option<Box<RawValue>>,
+    spdx: Box<RawValue>,
 }
 
 /// Generates the SBOM of an image, unless it is there, and has it matched.
@@ -51,28 +45,35 @@ pub(crate) async fn generate(operator: &Operator, message: &Message) -> Result<(
     let Some(image) = IMAGE.read::<Image>(client, &job.namespace, name).await? else {
         return Ok(());
     };
-    let known: Option<Known> = SBOM.read(client, &job.namespace, name).await?;
-    let is_ours = |known: &Known| {
-        let labels = known.metadata.labels.as_ref();
-        labels.and_then(|labels| labels.get(JOB_UID)) == Some(&job.uid)
+    let uid = image.metadata.uid.unwrap_or_default();
+    let known = SBOM.within(client, &job.namespace);
+    let known = known.get_metadata_opt(name).await?;
+    let known = known.map(|known| known.metadata);
+    let analyzer = ANALYZER_VERSION.to_string();
+    // The digest is in the name, so it is the bill of this very image; a newer analyzer may see
+    // more in it.
+    let is_good = |known: &ObjectMeta| {
+        is_owned(known, &uid) && noted(known, ANALYZER) == Some(analyzer.as_str())
     };
-    if !known
-        .as_ref()
-        .is_some_and(|known| known.spdx.is_some() && is_ours(known))
-    {
-        let spdx = match known.and_then(|known| known.spdx) {
-            Some(spdx) => spdx,
-            None => bill(operator, &job.namespace, &image.about).await?,
-        };
-        let uid = image.metadata.uid.unwrap_or_default();
-        let written = Written {
-            api_version: SBOM.api_version(),
-            kind: SBOM.kind,
-            metadata: made_for(job, name, IMAGE, name, &uid),
-            image_metadata: &image.about,
-            spdx: Some(spdx),
-        };
-        SBOM.apply(client, &job.namespace, name, &written).await?;
+    match known.filter(is_good) {
+        Some(known) if is_of(&known, job) => {}
+        Some(_) => {
+            let marks = marked(job, json!({READ_BY: null}));
+            SBOM.merge(client, &job.namespace, name, &marks).await?;
+        }
+        None => {
+            let spdx = bill(operator, &job.namespace, &image.about).await?;
+            let mut metadata = made_for(job, name, IMAGE, name, &uid);
+            metadata["annotations"] = json!({READ_BY: job.uid, ANALYZER: analyzer});
+            let written = Written {
+                api_version: SBOM.api_version(),
+                kind: SBOM.kind,
+                metadata,
+                image_metadata: &image.about,
+                spdx,
+            };
+            SBOM.apply(client, &job.namespace, name, &written).await?;
+        }
     }
     operator.send(SCAN, "scanSBOM", message).await
 }

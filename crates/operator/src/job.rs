@@ -1,6 +1,7 @@
 //! How far a ScanJob has come, decided from what is there: its Registry, its Images and their
 //! outcomes. The phase becomes the four conditions of its status, exactly one of which holds.
 
+use crate::object::condition;
 use serde_json::{Value, json};
 
 /// What is known of a job.
@@ -14,6 +15,10 @@ pub(crate) struct Facts {
     pub(crate) scanned: usize,
     /// How many of them have their bill.
     pub(crate) bills: usize,
+    /// How many had to be read for it, because nothing was known of them.
+    pub(crate) read: usize,
+    /// How many had to be matched, because they or the data are new.
+    pub(crate) matched: usize,
     /// Why some others will never have theirs.
     pub(crate) failures: Vec<String>,
     /// How many were found once and are gone.
@@ -65,6 +70,23 @@ pub(crate) fn phase(facts: &Facts) -> Phase {
     }
 }
 
+/// How many reasons a status tells in full.
+const TOLD: usize = 5;
+
+/// The counts of a status, and the first reasons of failures.
+pub(crate) fn counts(facts: &Facts) -> Value {
+    let failed = facts.failures.len().saturating_add(facts.gone);
+    let told: Vec<&String> = facts.failures.iter().take(TOLD).collect();
+    json!({
+        "imagesCount": facts.images.unwrap_or_default(),
+        "scannedImagesCount": facts.scanned,
+        "failedImagesCount": failed,
+        "readImagesCount": facts.read,
+        "matchedImagesCount": facts.matched,
+        "errors": told,
+    })
+}
+
 impl Phase {
     pub(crate) fn has_ended(&self) -> bool {
         matches!(
@@ -92,7 +114,7 @@ impl Phase {
             Phase::NoImages => (
                 "Complete",
                 "NoImagesToScan",
-                "No images to scan",
+                "No images to process",
                 "Complete",
                 DONE,
             ),
@@ -113,19 +135,19 @@ impl Phase {
     pub(crate) fn conditions(&self, before: &Value, generation: i64, now: &str) -> Value {
         let (holds, reason, message, other_reason, other_message) = self.words();
         let condition = |kind: &str| {
-            let (status, reason, message) = match kind == holds {
-                true => ("True", reason, message),
-                false => ("False", other_reason, other_message),
+            let (reason, message) = match kind == holds {
+                true => (reason, message),
+                false => (other_reason, other_message),
             };
-            let known = before.as_array().into_iter().flatten();
-            let since = known
-                .filter(|known| known["type"] == kind && known["status"] == status)
-                .find_map(|known| known["lastTransitionTime"].as_str())
-                .unwrap_or(now);
-            json!({
-                "type": kind, "status": status, "reason": reason, "message": message,
-                "lastTransitionTime": since, "observedGeneration": generation,
-            })
+            condition(
+                before,
+                kind,
+                kind == holds,
+                reason,
+                message,
+                generation,
+                now,
+            )
         };
         json!(["Scheduled", "InProgress", "Complete", "Failed"].map(condition))
     }
@@ -150,6 +172,8 @@ mod tests {
             images,
             bills,
             scanned,
+            read: bills,
+            matched: scanned,
             failures: failures.iter().map(|text| (*text).to_owned()).collect(),
             gone: 0,
         };

@@ -4,18 +4,23 @@
 //! at [`Operator`].
 //!
 //! A ScanJob becomes Images ([`catalog`]), an Image its SBOM ([`bill`]), an SBOM its
-//! VulnerabilityReport ([`findings`]); [`job`] decides how far a ScanJob has come.
+//! VulnerabilityReport ([`findings`]); [`job`] decides how far a ScanJob has come. When the data
+//! that reports are made with is replaced, they are made again ([`rematch`]).
 
 mod access;
 mod bill;
 mod catalog;
 mod findings;
+mod hubs;
 mod job;
+mod knowledge;
 mod layers;
 mod message;
 mod name;
 mod object;
 mod reconcile;
+mod refresh;
+mod rematch;
 mod work;
 
-pub use work::Operator;
+pub use work::{Operator, Settings};

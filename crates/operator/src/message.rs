@@ -11,6 +11,16 @@ pub(crate) const GENERATE: &str = "sbomscanner.sbom.generate";
 /// Match the bill of an image.
 pub(crate) const SCAN: &str = "sbomscanner.sbom.scan";
 
+/// Match the bill of an image with other data.
+pub(crate) const REMATCH: &str = "sbomscanner.sbom.rematch";
+
+/// Which image's report was made with older data.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+pub(crate) struct Rematch {
+    pub(crate) namespace: String,
+    pub(crate) image: String,
+}
+
 /// Which ScanJob it is for.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 pub(crate) struct Job {

@@ -2,7 +2,7 @@
 //! object is always applied whole, so that writing it twice is writing it once.
 
 use crate::message::Job;
-use kube::api::{ApiResource, DynamicObject, ListParams, Patch, PatchParams};
+use kube::api::{ApiResource, DynamicObject, ListParams, ObjectMeta, Patch, PatchParams};
 use kube::{Api, Client};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -16,8 +16,16 @@ pub(crate) const JOB_UID: &str = "sbomscanner.kubewarden.io/scanjob-uid";
 pub(crate) const JOB_NAME: &str = "sbomscanner.kubewarden.io/scanjob";
 /// The UID of the ScanJob that looks through a Registry, on the Registry.
 pub(crate) const CLAIM: &str = "sbomscanner.kubewarden.io/scanning-job";
-/// What of a registry could not be listed, on its ScanJob: a JSON list of reasons.
-pub(crate) const UNLISTED: &str = "sbomscanner.kubewarden.io/unlisted";
+/// What the catalog of a job came to, on the job: how many images, and what could not be listed.
+pub(crate) const CATALOGED: &str = "sbomscanner.kubewarden.io/catalog";
+/// The UID of the job that had to read the image, on its SBOM.
+pub(crate) const READ_BY: &str = "sbomscanner.kubewarden.io/read-by";
+/// The version of the analyzer that read the image, on its SBOM.
+pub(crate) const ANALYZER: &str = "sbomscanner.kubewarden.io/analyzer";
+/// The UID of the job that had to match the SBOM, on its report.
+pub(crate) const MATCHED_BY: &str = "sbomscanner.kubewarden.io/matched-by";
+/// What a report depends on beside the SBOM, on the report: as long as that is the same, so is it.
+pub(crate) const MATCHED_WITH: &str = "sbomscanner.kubewarden.io/matched-with";
 /// Why an image could not be scanned, and by which job: `uid: reason`.
 pub(crate) const FAILURE: &str = "sbomscanner.kubewarden.io/scan-failure";
 
@@ -35,6 +43,7 @@ pub(crate) struct Kind {
 
 pub(crate) const REGISTRY: Kind = kind(SCANNER, "Registry", "registries");
 pub(crate) const SCAN_JOB: Kind = kind(SCANNER, "ScanJob", "scanjobs");
+pub(crate) const VEX_HUB: Kind = kind(SCANNER, "VEXHub", "vexhubs");
 pub(crate) const IMAGE: Kind = kind(STORAGE, "Image", "images");
 pub(crate) const SBOM: Kind = kind(STORAGE, "SBOM", "sboms");
 pub(crate) const REPORT: Kind = kind(STORAGE, "VulnerabilityReport", "vulnerabilityreports");
@@ -120,7 +129,7 @@ impl Kind {
         client: &Client,
         namespace: &str,
         uid: &str,
-    ) -> Result<Vec<kube::api::ObjectMeta>, kube::Error> {
+    ) -> Result<Vec<ObjectMeta>, kube::Error> {
         let selected = ListParams::default().labels(&format!("{JOB_UID}={uid}"));
         self.metadata(client, namespace, selected).await
     }
@@ -131,7 +140,7 @@ impl Kind {
         client: &Client,
         namespace: &str,
         selected: ListParams,
-    ) -> Result<Vec<kube::api::ObjectMeta>, kube::Error> {
+    ) -> Result<Vec<ObjectMeta>, kube::Error> {
         let api = self.within(client, namespace);
         let mut parameters = selected.limit(500);
         let mut found = Vec::new();
@@ -160,6 +169,28 @@ impl Kind {
     }
 }
 
+/// Writes on an object which job it was last looked at for, and what else; `null` takes away.
+pub(crate) fn marked(job: &Job, annotations: Value) -> Value {
+    json!({"metadata": {"labels": labels(job), "annotations": annotations}})
+}
+
+/// Whether an object was last looked at for a job.
+pub(crate) fn is_of(metadata: &ObjectMeta, job: &Job) -> bool {
+    let labels = metadata.labels.as_ref();
+    labels.and_then(|labels| labels.get(JOB_UID)) == Some(&job.uid)
+}
+
+/// What an annotation says.
+pub(crate) fn noted<'a>(metadata: &'a ObjectMeta, key: &str) -> Option<&'a str> {
+    metadata.annotations.as_ref()?.get(key).map(String::as_str)
+}
+
+/// Whether an object goes with the one of that UID.
+pub(crate) fn is_owned(metadata: &ObjectMeta, uid: &str) -> bool {
+    let owners = metadata.owner_references.iter().flatten();
+    owners.into_iter().any(|owner| owner.uid == uid)
+}
+
 /// The metadata of an object made for a job: it goes with its owner.
 pub(crate) fn made_for(job: &Job, name: &str, owner: Kind, owner_name: &str, uid: &str) -> Value {
     json!({
@@ -185,6 +216,28 @@ fn labels(job: &Job) -> Value {
         labels[JOB_NAME] = json!(job.name);
     }
     labels
+}
+
+/// A condition as it is now; its time moves only when it begins or ceases to hold.
+pub(crate) fn condition(
+    before: &Value,
+    kind: &str,
+    holds: bool,
+    reason: &str,
+    message: &str,
+    generation: i64,
+    now: &str,
+) -> Value {
+    let status = if holds { "True" } else { "False" };
+    let known = before.as_array().into_iter().flatten();
+    let since = known
+        .filter(|known| known["type"] == kind && known["status"] == status)
+        .find_map(|known| known["lastTransitionTime"].as_str())
+        .unwrap_or(now);
+    json!({
+        "type": kind, "status": status, "reason": reason, "message": message,
+        "lastTransitionTime": since, "observedGeneration": generation,
+    })
 }
 
 /// The time as objects tell it.

@@ -3,20 +3,21 @@
 //! every message be lost, it hands them out again.
 
 use crate::job::{self, Facts, Phase};
-use crate::message::{CATALOG, GENERATE, Job, Message};
+use crate::message::{CATALOG, GENERATE, Job, Message, SCAN};
 use crate::object::{
-    CLAIM, FAILURE, IMAGE, JOB_NAME, Kind, MANAGER, REGISTRY, REPORT, SBOM, SCAN_JOB, UNLISTED,
-    is_absent, now,
+    CATALOGED, CLAIM, FAILURE, IMAGE, JOB_NAME, Kind, MANAGER, MATCHED_BY, READ_BY, REGISTRY,
+    REPORT, SBOM, SCAN_JOB, is_absent, noted, now,
 };
 use crate::work::{Operator, Trouble};
 use futures::StreamExt;
 use kube::api::{DynamicObject, ListParams, ObjectMeta, PartialObjectMeta, Patch, PatchParams};
-use kube::runtime::controller::Action;
+use kube::runtime::controller::{Action, Config};
 use kube::runtime::reflector::ObjectRef;
 use kube::runtime::{Controller, watcher};
 use kube::{Api, ResourceExt};
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
@@ -25,6 +26,12 @@ use tokio_util::sync::CancellationToken;
 const AGAIN: Duration = Duration::from_secs(30);
 /// After trouble.
 const SOON: Duration = Duration::from_secs(5);
+/// Changes of so many objects are looked at together.
+const TOGETHER: Duration = Duration::from_millis(250);
+/// How many jobs are looked at at once.
+const AT_ONCE: u16 = 8;
+/// How many reasons are kept for what could not be listed.
+const MOST_UNLISTED: usize = 1000;
 
 /// Reconciles until `stop`.
 pub(crate) async fn run(operator: Arc<Operator>, stop: CancellationToken) {
@@ -46,6 +53,7 @@ pub(crate) async fn run(operator: Arc<Operator>, stop: CancellationToken) {
     )
     .watches_with(changes(IMAGE), IMAGE.resource(), marked(), job_of)
     .watches_with(changes(REPORT), REPORT.resource(), marked(), job_of)
+    .with_config(Config::default().debounce(TOGETHER).concurrency(AT_ONCE))
     .graceful_shutdown_on(stop.cancelled_owned())
     .run(reconcile, |_, _, _| Action::requeue(SOON), operator)
     .for_each(async |outcome| {
@@ -149,29 +157,34 @@ async fn load(operator: &Operator, object: &DynamicObject, job: &Job) -> Result<
     let mut facts = Facts {
         registry: registry.is_some(),
         started: status["startTime"].is_string(),
-        images: status["imagesCount"].as_u64().map(|count| count as usize),
         ..Facts::default()
     };
+    let cataloged = Cataloged::of(object);
+    facts.images = cataloged.as_ref().map(|cataloged| cataloged.images);
     let mut open = Vec::new();
-    if facts.images.is_some() {
-        let names = |found: Vec<ObjectMeta>| -> BTreeSet<String> {
-            found
-                .into_iter()
-                .filter_map(|metadata| metadata.name)
-                .collect()
+    if let Some(cataloged) = cataloged {
+        let by_name = |found: Vec<ObjectMeta>| -> BTreeMap<String, ObjectMeta> {
+            let named = found.into_iter();
+            let named = named.filter_map(|metadata| Some((metadata.name.clone()?, metadata)));
+            named.collect()
         };
-        let reports = names(REPORT.of_job(client, namespace, &job.uid).await?);
-        let bills = names(SBOM.of_job(client, namespace, &job.uid).await?);
+        let reports = by_name(REPORT.of_job(client, namespace, &job.uid).await?);
+        let bills = by_name(SBOM.of_job(client, namespace, &job.uid).await?);
         let images = IMAGE.of_job(client, namespace, &job.uid).await?;
-        facts.failures.extend(unlisted(object));
-        let expected = facts.images.unwrap_or_default();
-        let expected = expected.saturating_sub(facts.failures.len());
+        let is_by = |found: Option<&ObjectMeta>, key| {
+            let by = found.and_then(|metadata| noted(metadata, key));
+            usize::from(by == Some(job.uid.as_str()))
+        };
+        facts.failures = cataloged.unlisted;
+        let expected = cataloged.images.saturating_sub(facts.failures.len());
         facts.gone = expected.saturating_sub(images.len());
         for image in images {
             let name = image.name.clone().unwrap_or_default();
-            facts.bills += usize::from(bills.contains(&name));
+            facts.bills += usize::from(bills.contains_key(&name));
+            facts.read += is_by(bills.get(&name), READ_BY);
+            facts.matched += is_by(reports.get(&name), MATCHED_BY);
             match failure(&image, &job.uid) {
-                _ if reports.contains(&name) => facts.scanned += 1,
+                _ if reports.contains_key(&name) => facts.scanned += 1,
                 Some(why) => facts.failures.push(format!("{name}: {why}")),
                 None => open.push(name),
             }
@@ -180,33 +193,54 @@ async fn load(operator: &Operator, object: &DynamicObject, job: &Job) -> Result<
     Ok(Loaded { facts, open })
 }
 
-/// What the catalog could not list.
-fn unlisted(object: &DynamicObject) -> Vec<String> {
-    let text = object.annotations().get(UNLISTED);
-    let list = text.and_then(|text| serde_json::from_str(text).ok());
-    list.unwrap_or_default()
+/// What the catalog came to. It is written in one piece, when every image exists.
+#[derive(Deserialize, Serialize)]
+struct Cataloged {
+    /// How many images there are, with what could not be listed.
+    images: usize,
+    /// Why something could not be listed.
+    unlisted: Vec<String>,
+}
+
+impl Cataloged {
+    fn of(object: &DynamicObject) -> Option<Self> {
+        serde_json::from_str(noted(&object.metadata, CATALOGED)?).ok()
+    }
 }
 
 /// Why this job cannot scan an image.
 fn failure(image: &ObjectMeta, uid: &str) -> Option<String> {
-    let text = image.annotations.as_ref()?.get(FAILURE)?;
-    let (job, why) = text.split_once(": ")?;
+    let (job, why) = noted(image, FAILURE)?.split_once(": ")?;
     (job == uid).then(|| why.to_owned())
 }
 
+/// Hands out what is to be done, unless that was done a moment ago. What the queue has laid aside
+/// took its workers with it every time; it is written down as failed and not handed out again.
 async fn hand_out(operator: &Operator, job: &Job, loaded: &Loaded) -> Result<(), Trouble> {
+    if !operator.is_time(&job.uid, loaded.facts.images.is_some(), AGAIN) {
+        return Ok(());
+    }
     let message = |image| Message {
         scanjob: job.clone(),
         image,
     };
     if loaded.facts.images.is_none() {
-        return operator
-            .send(CATALOG, "createCatalog", &message(None))
-            .await;
+        let message = message(None);
+        let dead = operator.dead(&[CATALOG]).await?;
+        return match dead.get(&message.id("createCatalog")) {
+            Some(why) => fail(operator, job, why).await,
+            None => operator.send(CATALOG, "createCatalog", &message).await,
+        };
     }
+    let dead = operator.dead(&[GENERATE, SCAN]).await?;
     for image in &loaded.open {
         let message = message(Some(image.clone()));
-        operator.send(GENERATE, "generateSBOM", &message).await?;
+        let stages = ["generateSBOM", "scanSBOM"].iter();
+        let mut laid_aside = stages.filter_map(|stage| dead.get(&message.id(stage)));
+        match laid_aside.next() {
+            Some(why) => operator.record(job, Some(image), why).await?,
+            None => operator.send(GENERATE, "generateSBOM", &message).await?,
+        }
     }
     Ok(())
 }
@@ -221,12 +255,8 @@ async fn write(
     let now = now();
     let before = &object.data["status"];
     let generation = object.metadata.generation.unwrap_or_default();
-    let mut status =
-        json!({"conditions": phase.conditions(&before["conditions"], generation, &now)});
-    if facts.images.is_some() {
-        status["scannedImagesCount"] = json!(facts.scanned);
-        status["failedImagesCount"] = json!(facts.failures.len().saturating_add(facts.gone));
-    }
+    let mut status = job::counts(facts);
+    status["conditions"] = phase.conditions(&before["conditions"], generation, &now);
     if phase.has_ended() {
         let known = before["completionTime"].as_str();
         status["completionTime"] = json!(known.unwrap_or(&now));
@@ -318,11 +348,24 @@ pub(crate) async fn listed(
     images: usize,
     unlisted: &[String],
 ) -> Result<(), Trouble> {
-    let reasons = json!(unlisted).to_string();
-    let patch = json!({"metadata": {"annotations": {UNLISTED: reasons}}});
-    SCAN_JOB
-        .merge(operator.client(), &job.namespace, &job.name, &patch)
-        .await?;
-    let count = images + unlisted.len();
-    insist(operator, job, |_| json!({"imagesCount": count})).await
+    let cataloged = Cataloged {
+        images: images + unlisted.len(),
+        unlisted: unlisted.iter().take(MOST_UNLISTED).cloned().collect(),
+    };
+    let cataloged = json!(cataloged).to_string();
+    loop {
+        let Some(object) = live(operator, job).await? else {
+            return Ok(());
+        };
+        let patch = json!({"metadata": {
+            "resourceVersion": object.metadata.resource_version,
+            "annotations": {CATALOGED: cataloged},
+        }});
+        let client = operator.client();
+        let written = SCAN_JOB.merge(client, &job.namespace, &job.name, &patch);
+        match written.await.map_err(Trouble::from) {
+            Err(trouble) if is_conflict(&trouble) => {}
+            other => return other,
+        }
+    }
 }

@@ -2,19 +2,21 @@
 //! stop. A handler's failure is its message's alone; what a failure means for the image or the job
 //! is written down before the message is given up.
 
-use crate::message::{CATALOG, GENERATE, Job, Message, SCAN};
+use crate::knowledge::Knowledge;
+use crate::message::{CATALOG, GENERATE, Job, Message, REMATCH, Rematch, SCAN};
 use crate::object::{FAILURE, IMAGE};
-use crate::{bill, catalog, findings, layers, reconcile};
-use futures::future::join4;
+use crate::{bill, catalog, findings, hubs, layers, reconcile, refresh, rematch};
 use kube::Client;
-use muster_advisories::{DataDirectory, Opened};
+use muster_advisories::Update;
+use muster_advisories::hub::Fetch;
 use muster_queue::{Failure, Queue, Worker, consume};
 use muster_registry::Traffic;
 use muster_source::LayerCache;
 use serde_json::json;
+use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tokio_util::sync::CancellationToken;
 
 /// How long one stage of one image, or one catalog, may take.
@@ -26,8 +28,19 @@ pub struct Operator {
     queue: Arc<dyn Queue>,
     layers: Arc<dyn LayerCache>,
     traffic: Traffic,
-    data: DataDirectory,
-    opened: Mutex<Option<Opened>>,
+    knowledge: Knowledge,
+    update: Option<Update>,
+    handed_out: Mutex<HashMap<String, (bool, Instant)>>,
+}
+
+/// What an operator is told.
+pub struct Settings {
+    /// The directory of the vulnerability data; what is there is used as soon as it is.
+    pub data: PathBuf,
+    /// A client of a server of Muster itself, through which the inventories of layers are shared.
+    pub layers: Option<Client>,
+    /// How vulnerability data and VEX hubs are fetched; nobody fetches any without it.
+    pub update: Option<Update>,
 }
 
 /// Why something was not done.
@@ -84,22 +97,16 @@ impl Trouble {
 }
 
 impl Operator {
-    /// An operator that keeps its findings through `client`, and finds the vulnerability data in
-    /// the directory `data` as soon as there is some. The inventories of layers are shared through
-    /// `layers`, a client of a server of Muster itself, if there is one.
-    pub fn new(
-        client: Client,
-        queue: Arc<dyn Queue>,
-        data: PathBuf,
-        layers: Option<Client>,
-    ) -> Arc<Self> {
+    /// An operator that keeps its findings through `client`.
+    pub fn new(client: Client, queue: Arc<dyn Queue>, settings: Settings) -> Arc<Self> {
         Arc::new(Operator {
             client,
             queue,
-            layers: layers::cache(layers),
+            layers: layers::cache(settings.layers),
             traffic: Traffic::default(),
-            data: DataDirectory::new(data),
-            opened: Mutex::default(),
+            knowledge: Knowledge::new(settings.data),
+            update: settings.update,
+            handed_out: Mutex::default(),
         })
     }
 
@@ -129,28 +136,47 @@ impl Operator {
         Ok(())
     }
 
-    /// The vulnerability data as it is now: opened when first needed, and anew when it was replaced.
-    pub(crate) fn knowledge(&self) -> Result<Opened, Trouble> {
-        let mut opened = self.opened.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(known) = &*opened
-            && !self.data.is_stale(known).unwrap_or(false)
-        {
-            return Ok(known.clone());
+    /// Whether a job's work is to be handed out: it never was, or it has come further, or that is
+    /// a while ago. Only what it spares depends on this: a job that is forgotten is asked again.
+    pub(crate) fn is_time(&self, uid: &str, further: bool, pause: Duration) -> bool {
+        let known = self.handed_out.lock();
+        let mut known = known.unwrap_or_else(PoisonError::into_inner);
+        known.retain(|_, (_, at)| at.elapsed() < pause * 4);
+        let is_time = known
+            .get(uid)
+            .is_none_or(|(before, at)| *before != further || at.elapsed() >= pause);
+        if is_time {
+            known.insert(uid.to_owned(), (further, Instant::now()));
         }
-        match (self.data.open(), &*opened) {
-            (Ok(fresh), _) => {
-                tracing::info!(revision = fresh.revision, "vulnerability data opened");
-                Ok(opened.insert(fresh).clone())
-            }
-            (Err(error), Some(known)) => {
-                tracing::warn!(%error, "older vulnerability data is used");
-                Ok(known.clone())
-            }
-            (Err(error), None) => Err(Trouble::Transient(format!(
-                "{error}; fetch some with `muster db update --database {0}`, or bring it with `muster db import --database {0} FILE`",
-                self.data.path().display()
-            ))),
+        is_time
+    }
+
+    /// Why messages of some subjects were laid aside, by their ids.
+    pub(crate) async fn dead(&self, subjects: &[&str]) -> Result<HashMap<String, String>, Trouble> {
+        const MOST: usize = 10_000;
+        let mut dead = HashMap::new();
+        for subject in subjects {
+            let laid_aside = self.queue.dead(subject, MOST).await?;
+            dead.extend(laid_aside.into_iter().map(|one| (one.id, one.reason)));
         }
+        Ok(dead)
+    }
+
+    /// Has a report made again, unless that waits already.
+    pub(crate) async fn again(
+        &self,
+        subject: &str,
+        key: &str,
+        message: &Rematch,
+    ) -> Result<(), Trouble> {
+        let payload = serde_json::to_vec(message).map_err(Trouble::permanent)?;
+        let id = format!("{key}/{}/{}", message.namespace, message.image);
+        self.queue.publish(subject, &id, payload.into()).await?;
+        Ok(())
+    }
+
+    pub(crate) fn knowledge(&self) -> &Knowledge {
+        &self.knowledge
     }
 
     /// Works until `stop`, then finishes what is under way.
@@ -166,16 +192,32 @@ impl Operator {
             let handler = move |job: muster_queue::Job| operator.clone().handle(job);
             consume(self.queue.clone(), subject, worker, handler, stop.clone())
         };
-        join4(
+        tokio::join!(
             reconcile::run(self.clone(), stop.clone()),
+            rematch::run(self.clone(), stop.clone()),
+            self.clone().fetch(stop.clone()),
             work(CATALOG, 2),
             work(GENERATE, 2),
             work(SCAN, 2),
-        )
-        .await;
+            work(REMATCH, 1),
+        );
+    }
+
+    /// Keeps what reports are made with young, if that is wanted.
+    async fn fetch(self: Arc<Self>, stop: CancellationToken) {
+        let Some(update) = self.update.clone() else {
+            return;
+        };
+        tokio::join!(
+            hubs::run(self.clone(), Fetch::default(), stop.clone()),
+            refresh::run(self, update, stop),
+        );
     }
 
     async fn handle(self: Arc<Self>, delivery: muster_queue::Job) -> Result<(), Failure> {
+        if delivery.subject == REMATCH {
+            return self.handle_again(&delivery).await;
+        }
         let message: Message = serde_json::from_slice(&delivery.payload)
             .map_err(|error| Trouble::permanent(error).into_failure())?;
         let work = async {
@@ -186,7 +228,6 @@ impl Operator {
             }
         };
         let done = tokio::time::timeout(DEADLINE, work).await;
-        let late = || Trouble::Transient(format!("not done within {} s", DEADLINE.as_secs()));
         let done = done.unwrap_or_else(|_| Err(late()));
         let Err(trouble) = done else { return Ok(()) };
         let (job, image) = (&message.scanjob, message.image.as_deref());
@@ -198,8 +239,26 @@ impl Operator {
         Err(trouble.into_failure())
     }
 
+    /// A report that cannot be made again stays as it was.
+    async fn handle_again(&self, delivery: &muster_queue::Job) -> Result<(), Failure> {
+        let message: Rematch = serde_json::from_slice(&delivery.payload)
+            .map_err(|error| Trouble::permanent(error).into_failure())?;
+        let done = tokio::time::timeout(DEADLINE, findings::rematch(self, &message)).await;
+        let done = done.unwrap_or_else(|_| Err(late()));
+        done.map_err(|trouble| {
+            let (namespace, image) = (&message.namespace, &message.image);
+            tracing::warn!(namespace, image, %trouble, "a report of older data stays");
+            trouble.into_failure()
+        })
+    }
+
     /// Writes down that an image, or a whole job, cannot be scanned.
-    async fn record(&self, job: &Job, image: Option<&str>, why: &str) -> Result<(), Trouble> {
+    pub(crate) async fn record(
+        &self,
+        job: &Job,
+        image: Option<&str>,
+        why: &str,
+    ) -> Result<(), Trouble> {
         let Some(image) = image else {
             return reconcile::fail(self, job, why).await;
         };
@@ -214,4 +273,8 @@ impl Operator {
             other => Ok(other?),
         }
     }
+}
+
+fn late() -> Trouble {
+    Trouble::Transient(format!("not done within {} s", DEADLINE.as_secs()))
 }

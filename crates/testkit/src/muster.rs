@@ -131,6 +131,8 @@ fn launch(
         .arg("--data")
         .arg(data)
         .args(["--listen", listen])
+        // Tests fetch nothing from the world; one that wants to see it fetched says from where.
+        .env("MUSTER_DB_UPDATE", "off")
         .args(arguments);
     let mut process = Process::start("muster", &mut command, &directory.join("muster.log"))?;
     // After a restart the file of the last run is still there and names the old port, so its mere

@@ -108,6 +108,18 @@ fn scan_job_status() -> Schema {
             count("How many images could not be scanned."),
         )
         .field(
+            "readImagesCount",
+            count("How many images had to be read from the registry, because nothing was known of them."),
+        )
+        .field(
+            "matchedImagesCount",
+            count("How many had to be matched with the vulnerability data, because they or the data are new."),
+        )
+        .field(
+            "errors",
+            list(string()).describe("Why images could not be scanned: the first few reasons."),
+        )
+        .field(
             "startTime",
             timestamp().describe("When work on the job began."),
         )

@@ -15,13 +15,6 @@ use std::path::PathBuf;
 
 const REMEDY: &str = "there is no vulnerability data to scan with; fetch it with `muster db update`, or bring it with `muster db import FILE`";
 
-/// Whether its makers have said that there would be newer data by now.
-fn is_due(opened: &Opened) -> bool {
-    let next = opened.database.metadata().next_update.as_deref();
-    let next = next.and_then(|time| time.parse::<jiff::Timestamp>().ok());
-    next.is_some_and(|next| next <= jiff::Timestamp::now())
-}
-
 /// Where vulnerability data is.
 #[derive(Args)]
 pub(crate) struct Place {
@@ -89,7 +82,7 @@ impl Knowledge {
     pub(crate) async fn open(&self, reach: &Reach, offline: bool, bars: &Bars) -> Result<Opened> {
         let directory = self.place.directory();
         let known = directory.open();
-        let is_due = known.as_ref().map_or(true, is_due);
+        let is_due = known.as_ref().map_or(true, Opened::is_due);
         if offline || self.no_update || !is_due {
             return known.context(REMEDY);
         }

@@ -12,6 +12,8 @@ mod reading;
 mod sbom;
 mod scan;
 
+pub(crate) use data::Origin;
 pub(crate) use db::{Db, run as db};
+pub(crate) use reading::Reach;
 pub(crate) use sbom::{Sbom, run as sbom};
 pub(crate) use scan::{Scan, run as scan};

@@ -1,0 +1,195 @@
+//! The VEXHub's reconciler: every hub that is enabled is fetched when it is due, and asked from
+//! then on. A hub that cannot be fetched is asked as it was last time, and its status says so. All
+//! hubs are looked at together, since which of them are asked is one state.
+
+use crate::object::{MANAGER, VEX_HUB, condition, now};
+use crate::work::{Operator, Trouble};
+use futures::StreamExt;
+use kube::ResourceExt;
+use kube::api::{DynamicObject, ListParams, Patch, PatchParams};
+use kube::runtime::{WatchStreamExt, watcher};
+use muster_advisories::Silent;
+use muster_advisories::hub::{Fetch, Fetched};
+use serde_json::{Value, json};
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::time::timeout;
+use tokio_util::sync::CancellationToken;
+
+/// How often it is seen whether a hub is due.
+const LOOK: Duration = Duration::from_secs(60);
+/// How long fetching one hub may take.
+const PATIENCE: Duration = Duration::from_secs(300);
+
+/// What became of a hub.
+enum Outcome {
+    Disabled,
+    Read(Fetched),
+    Failed(String),
+}
+
+/// Keeps the hubs until `stop`.
+pub(crate) async fn run(operator: Arc<Operator>, fetch: Fetch, stop: CancellationToken) {
+    let changes = watcher(VEX_HUB.all(operator.client()), watcher::Config::default());
+    let mut changes = pin!(changes.default_backoff().touched_objects());
+    loop {
+        if let Err(trouble) = pass(&operator, &fetch).await {
+            tracing::warn!(%trouble, "looking at the VEX hubs");
+        }
+        let mut again = pin!(tokio::time::sleep(LOOK));
+        tokio::select! {
+            () = stop.cancelled() => return,
+            () = &mut again => {}
+            Some(_) = changes.next() => {}
+        }
+    }
+}
+
+async fn pass(operator: &Operator, fetch: &Fetch) -> Result<(), Trouble> {
+    let api = VEX_HUB.all(operator.client());
+    let hubs = api.list(&ListParams::default()).await?.items;
+    let kept = operator.knowledge().hubs();
+    let mut asked = Vec::new();
+    for hub in hubs {
+        let spec = &hub.data["spec"];
+        let url = spec["url"].as_str().unwrap_or_default().to_owned();
+        let outcome = match spec["enabled"].as_bool() {
+            Some(false) => Outcome::Disabled,
+            _ => match timeout(PATIENCE, kept.fetch(&url, fetch, &Silent)).await {
+                Ok(Ok(fetched)) => Outcome::Read(fetched),
+                Ok(Err(error)) => Outcome::Failed(error.to_string()),
+                Err(_) => Outcome::Failed(format!(
+                    "fetching {url}: not done within {} s",
+                    PATIENCE.as_secs()
+                )),
+            },
+        };
+        let is_here =
+            !matches!(outcome, Outcome::Disabled) && kept.open(std::slice::from_ref(&url)).is_ok();
+        if let Some(status) = status(&hub, &outcome, is_here, &now()) {
+            let (name, parameters) = (hub.name_any(), PatchParams::apply(MANAGER));
+            let patch = Patch::Merge(json!({"status": status}));
+            if let Err(error) = api.patch_status(&name, &parameters, &patch).await {
+                tracing::warn!(%error, name, "writing the status of a VEX hub");
+            }
+        }
+        if is_here && !asked.contains(&url) {
+            asked.push(url);
+        }
+    }
+    let opened = match asked.is_empty() {
+        true => None,
+        false => Some(kept.open(&asked).map_err(Trouble::permanent)?),
+    };
+    operator.knowledge().ask(opened);
+    Ok(())
+}
+
+/// The status of a hub, if it says anything new.
+fn status(hub: &DynamicObject, outcome: &Outcome, is_here: bool, now: &str) -> Option<Value> {
+    let before = &hub.data["status"];
+    let (holds, reason, message) = match outcome {
+        Outcome::Disabled => (false, "Disabled", "The hub is not asked".to_owned()),
+        Outcome::Read(_) => (true, "Fetched", "The hub is asked".to_owned()),
+        Outcome::Failed(why) if is_here => (
+            false,
+            "FetchFailed",
+            format!("{why}; it is asked as it was last time"),
+        ),
+        Outcome::Failed(why) => (false, "FetchFailed", why.clone()),
+    };
+    let generation = hub.metadata.generation.unwrap_or_default();
+    let known = &before["conditions"];
+    let ready = condition(known, "Ready", holds, reason, &message, generation, now);
+    let mut status = json!({"observedGeneration": generation, "conditions": [ready]});
+    let updated = match outcome {
+        Outcome::Read(Fetched::Updated) => Some(now),
+        Outcome::Read(_) => Some(before["lastUpdateTime"].as_str().unwrap_or(now)),
+        Outcome::Disabled | Outcome::Failed(_) => before["lastUpdateTime"].as_str(),
+    };
+    if let Some(updated) = updated {
+        status["lastUpdateTime"] = json!(updated);
+    }
+    (status != *before).then_some(status)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use kube::api::ApiResource;
+
+    fn hub(status: Value) -> DynamicObject {
+        let resource: ApiResource = VEX_HUB.resource();
+        let mut hub = DynamicObject::new("a", &resource);
+        hub.metadata.generation = Some(2);
+        hub.data = json!({"spec": {"url": "https://example.org"}, "status": status});
+        hub
+    }
+
+    #[test]
+    fn the_status_says_whether_a_hub_is_asked_and_since_when() {
+        let failed = || Outcome::Failed("no route".into());
+        let before = json!({"lastUpdateTime": "before"});
+        for (outcome, is_here, holds, reason, message, updated) in [
+            (
+                Outcome::Disabled,
+                false,
+                "False",
+                "Disabled",
+                "not asked",
+                "before",
+            ),
+            (
+                Outcome::Read(Fetched::Updated),
+                true,
+                "True",
+                "Fetched",
+                "is asked",
+                "now",
+            ),
+            (
+                Outcome::Read(Fetched::Fresh),
+                true,
+                "True",
+                "Fetched",
+                "is asked",
+                "before",
+            ),
+            (
+                failed(),
+                true,
+                "False",
+                "FetchFailed",
+                "as it was last time",
+                "before",
+            ),
+            (
+                failed(),
+                false,
+                "False",
+                "FetchFailed",
+                "no route",
+                "before",
+            ),
+        ] {
+            let status = status(&hub(before.clone()), &outcome, is_here, "now").unwrap();
+            let ready = &status["conditions"][0];
+            assert_eq!(ready["status"], holds);
+            assert_eq!(ready["reason"], reason);
+            assert_eq!(ready["observedGeneration"], 2);
+            assert!(
+                ready["message"].as_str().unwrap().contains(message),
+                "{ready}"
+            );
+            assert_eq!(status["lastUpdateTime"], updated, "{status}");
+        }
+    }
+
+    #[test]
+    fn a_status_that_says_the_same_is_not_written() {
+        let outcome = Outcome::Read(Fetched::Unchanged);
+        let first = status(&hub(Value::Null), &outcome, true, "one").unwrap();
+        assert_eq!(status(&hub(first), &outcome, true, "two"), None);
+    }
+}
