@@ -119,7 +119,13 @@ async fn serve_store(command: &Up, store: Arc<SqliteStore>) -> Result<()> {
     let client = inside::client(&server, Identity::new(OPERATOR, &["system:masters"]));
     let vulnerabilities = command.database.clone();
     let vulnerabilities = vulnerabilities.unwrap_or_else(|| command.data.join("vulnerabilities"));
-    let operator = Operator::new(client.clone(), queue.clone(), vulnerabilities, Some(client));
+    let operator = Operator::new(
+        client.clone(),
+        queue.clone(),
+        vulnerabilities,
+        Some(client),
+        &command.namespace,
+    );
     let rest = CancellationToken::new();
     let keeping = tokio::spawn(shared.keep_small(rest.clone()));
     let operating = match command.scanning {

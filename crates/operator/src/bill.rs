@@ -4,7 +4,7 @@
 
 use crate::access;
 use crate::message::{Message, SCAN};
-use crate::object::{IMAGE, JOB_UID, SBOM, made_for};
+use crate::object::{IMAGE, SBOM, is_for, made_for};
 use crate::reconcile;
 use crate::work::{Operator, Trouble};
 use kube::api::ObjectMeta;
@@ -43,7 +43,7 @@ struct Known {
 
 /// Generates the SBOM of an image, unless it is there, and has it matched.
 pub(crate) async fn generate(operator: &Operator, message: &Message) -> Result<(), Trouble> {
-    let (job, client) = (&message.scanjob, operator.client());
+    let (job, client) = (&message.job, operator.client());
     let name = message.image.as_deref().unwrap_or_default();
     if reconcile::live(operator, job).await?.is_none() {
         return Ok(());
@@ -52,14 +52,8 @@ pub(crate) async fn generate(operator: &Operator, message: &Message) -> Result<(
         return Ok(());
     };
     let known: Option<Known> = SBOM.read(client, &job.namespace, name).await?;
-    let is_ours = |known: &Known| {
-        let labels = known.metadata.labels.as_ref();
-        labels.and_then(|labels| labels.get(JOB_UID)) == Some(&job.uid)
-    };
-    if !known
-        .as_ref()
-        .is_some_and(|known| known.spdx.is_some() && is_ours(known))
-    {
+    let done = |known: &Known| known.spdx.is_some() && is_for(&known.metadata, job);
+    if !known.as_ref().is_some_and(done) {
         let spdx = match known.and_then(|known| known.spdx) {
             Some(spdx) => spdx,
             None => bill(operator, &job.namespace, &image.about).await?,

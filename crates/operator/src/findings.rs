@@ -35,7 +35,7 @@ struct Written<'a> {
 
 /// Matches the SBOM of an image.
 pub(crate) async fn scan(operator: &Operator, message: &Message) -> Result<(), Trouble> {
-    let (job, client) = (&message.scanjob, operator.client());
+    let (job, client) = (&message.job, operator.client());
     let name = message.image.as_deref().unwrap_or_default();
     if reconcile::live(operator, job).await?.is_none() {
         return Ok(());

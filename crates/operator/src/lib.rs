@@ -9,9 +9,13 @@
 mod access;
 mod bill;
 mod catalog;
+#[allow(dead_code, reason = "the reconcilers come to use it")]
+mod discovery;
 mod findings;
 mod job;
 mod layers;
+#[allow(dead_code, reason = "the reconcilers come to use it")]
+mod lease;
 mod message;
 mod name;
 mod object;

@@ -1,8 +1,8 @@
 //! Our kinds as the client sees them: where they are served, and how an object is written. An
 //! object is always applied whole, so that writing it twice is writing it once.
 
-use crate::message::Job;
-use kube::api::{ApiResource, DynamicObject, ListParams, Patch, PatchParams};
+use crate::message::{Job, JobKind};
+use kube::api::{ApiResource, DynamicObject, ListParams, ObjectMeta, Patch, PatchParams};
 use kube::{Api, Client};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -11,9 +11,13 @@ use serde_json::{Value, json};
 /// The name under which our fields are owned.
 pub(crate) const MANAGER: &str = "muster";
 /// Ties an object to the ScanJob it was made for.
-pub(crate) const JOB_UID: &str = "sbomscanner.kubewarden.io/scanjob-uid";
+const JOB_UID: &str = "sbomscanner.kubewarden.io/scanjob-uid";
 /// The name of that ScanJob.
 pub(crate) const JOB_NAME: &str = "sbomscanner.kubewarden.io/scanjob";
+/// Ties an object to the RegistryDiscovery it was made for.
+const DISCOVERY_UID: &str = "sbomscanner.kubewarden.io/registrydiscovery-uid";
+/// The name of that RegistryDiscovery.
+pub(crate) const DISCOVERY_NAME: &str = "sbomscanner.kubewarden.io/registrydiscovery";
 /// The UID of the ScanJob that looks through a Registry, on the Registry.
 pub(crate) const CLAIM: &str = "sbomscanner.kubewarden.io/scanning-job";
 /// What of a registry could not be listed, on its ScanJob: a JSON list of reasons.
@@ -35,6 +39,7 @@ pub(crate) struct Kind {
 
 pub(crate) const REGISTRY: Kind = kind(SCANNER, "Registry", "registries");
 pub(crate) const SCAN_JOB: Kind = kind(SCANNER, "ScanJob", "scanjobs");
+pub(crate) const DISCOVERY: Kind = kind(SCANNER, "RegistryDiscovery", "registrydiscoveries");
 pub(crate) const IMAGE: Kind = kind(STORAGE, "Image", "images");
 pub(crate) const SBOM: Kind = kind(STORAGE, "SBOM", "sboms");
 pub(crate) const REPORT: Kind = kind(STORAGE, "VulnerabilityReport", "vulnerabilityreports");
@@ -118,11 +123,11 @@ impl Kind {
     pub(crate) async fn of_job(
         &self,
         client: &Client,
-        namespace: &str,
-        uid: &str,
-    ) -> Result<Vec<kube::api::ObjectMeta>, kube::Error> {
-        let selected = ListParams::default().labels(&format!("{JOB_UID}={uid}"));
-        self.metadata(client, namespace, selected).await
+        job: &Job,
+    ) -> Result<Vec<ObjectMeta>, kube::Error> {
+        let (key, _) = keys(job.kind);
+        let selected = ListParams::default().labels(&format!("{key}={}", job.uid));
+        self.metadata(client, &job.namespace, selected).await
     }
 
     /// The metadata of the objects that are selected.
@@ -131,7 +136,7 @@ impl Kind {
         client: &Client,
         namespace: &str,
         selected: ListParams,
-    ) -> Result<Vec<kube::api::ObjectMeta>, kube::Error> {
+    ) -> Result<Vec<ObjectMeta>, kube::Error> {
         let api = self.within(client, namespace);
         let mut parameters = selected.limit(500);
         let mut found = Vec::new();
@@ -171,18 +176,34 @@ pub(crate) fn made_for(job: &Job, name: &str, owner: Kind, owner_name: &str, uid
     })
 }
 
+/// The labels that name a job: by its UID, and by its name.
+fn keys(kind: JobKind) -> (&'static str, &'static str) {
+    match kind {
+        JobKind::ScanJob => (JOB_UID, JOB_NAME),
+        JobKind::RegistryDiscovery => (DISCOVERY_UID, DISCOVERY_NAME),
+    }
+}
+
+/// Whether an object was made for a job.
+pub(crate) fn is_for(metadata: &ObjectMeta, job: &Job) -> bool {
+    let (key, _) = keys(job.kind);
+    let labels = metadata.labels.as_ref();
+    labels.and_then(|labels| labels.get(key)) == Some(&job.uid)
+}
+
 /// What ties an object to its job, and to this program.
 fn labels(job: &Job) -> Value {
     /// A label's value is shorter than a name may be.
     const LONGEST: usize = 63;
+    let (uid, name) = keys(job.kind);
     let mut labels = json!({
         "app.kubernetes.io/managed-by": "sbomscanner",
         "app.kubernetes.io/part-of": "sbomscanner",
-        JOB_UID: job.uid,
+        uid: job.uid,
     });
     // Without it a job is only looked at from time to time.
     if job.name.len() <= LONGEST {
-        labels[JOB_NAME] = json!(job.name);
+        labels[name] = json!(job.name);
     }
     labels
 }

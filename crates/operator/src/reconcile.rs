@@ -3,7 +3,7 @@
 //! every message be lost, it hands them out again.
 
 use crate::job::{self, Facts, Phase};
-use crate::message::{CATALOG, GENERATE, Job, Message};
+use crate::message::{CATALOG, GENERATE, Job, JobKind, Message};
 use crate::object::{
     CLAIM, FAILURE, IMAGE, JOB_NAME, Kind, MANAGER, REGISTRY, REPORT, SBOM, SCAN_JOB, UNLISTED,
     is_absent, now,
@@ -59,13 +59,9 @@ pub(crate) async fn run(operator: Arc<Operator>, stop: CancellationToken) {
 /// A job that changed while we looked at it is looked at again.
 async fn reconcile(object: Arc<DynamicObject>, operator: Arc<Operator>) -> Result<Action, Trouble> {
     match look(&object, &operator).await {
-        Err(trouble) if is_conflict(&trouble) => Ok(Action::requeue(Duration::from_secs(1))),
+        Err(trouble) if trouble.is_conflict() => Ok(Action::requeue(Duration::from_secs(1))),
         other => other,
     }
-}
-
-fn is_conflict(trouble: &Trouble) -> bool {
-    matches!(trouble, Trouble::Api(kube::Error::Api(refused)) if refused.code == 409)
 }
 
 async fn look(object: &DynamicObject, operator: &Operator) -> Result<Action, Trouble> {
@@ -74,6 +70,7 @@ async fn look(object: &DynamicObject, operator: &Operator) -> Result<Action, Tro
         return Ok(Action::await_change());
     }
     let job = Job {
+        kind: JobKind::ScanJob,
         namespace: object.namespace().unwrap_or_default(),
         name: object.name_any(),
         uid: object.uid().unwrap_or_default(),
@@ -160,9 +157,9 @@ async fn load(operator: &Operator, object: &DynamicObject, job: &Job) -> Result<
                 .filter_map(|metadata| metadata.name)
                 .collect()
         };
-        let reports = names(REPORT.of_job(client, namespace, &job.uid).await?);
-        let bills = names(SBOM.of_job(client, namespace, &job.uid).await?);
-        let images = IMAGE.of_job(client, namespace, &job.uid).await?;
+        let reports = names(REPORT.of_job(client, job).await?);
+        let bills = names(SBOM.of_job(client, job).await?);
+        let images = IMAGE.of_job(client, job).await?;
         facts.failures.extend(unlisted(object));
         let expected = facts.images.unwrap_or_default();
         let expected = expected.saturating_sub(facts.failures.len());
@@ -196,7 +193,7 @@ fn failure(image: &ObjectMeta, uid: &str) -> Option<String> {
 
 async fn hand_out(operator: &Operator, job: &Job, loaded: &Loaded) -> Result<(), Trouble> {
     let message = |image| Message {
-        scanjob: job.clone(),
+        job: job.clone(),
         image,
     };
     if loaded.facts.images.is_none() {
@@ -270,7 +267,7 @@ async fn insist(
             return Ok(());
         };
         match patch(operator, &object, status(&object)).await {
-            Err(trouble) if is_conflict(&trouble) => {}
+            Err(trouble) if trouble.is_conflict() => {}
             other => return other,
         }
     }

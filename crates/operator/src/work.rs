@@ -28,6 +28,7 @@ pub struct Operator {
     traffic: Traffic,
     data: DataDirectory,
     opened: Mutex<Option<Opened>>,
+    installation: String,
 }
 
 /// Why something was not done.
@@ -65,6 +66,11 @@ impl Trouble {
         }
     }
 
+    /// Whether somebody else wrote meanwhile.
+    pub(crate) fn is_conflict(&self) -> bool {
+        matches!(self, Trouble::Api(kube::Error::Api(refused)) if refused.code == 409)
+    }
+
     fn into_failure(self) -> Failure {
         let after = match &self {
             Trouble::Registry(error) => error.retry_after(),
@@ -86,12 +92,14 @@ impl Trouble {
 impl Operator {
     /// An operator that keeps its findings through `client`, and finds the vulnerability data in
     /// the directory `data` as soon as there is some. The inventories of layers are shared through
-    /// `layers`, a client of a server of Muster itself, if there is one.
+    /// `layers`, a client of a server of Muster itself, if there is one. Leases are kept in the
+    /// namespace `installation`.
     pub fn new(
         client: Client,
         queue: Arc<dyn Queue>,
         data: PathBuf,
         layers: Option<Client>,
+        installation: &str,
     ) -> Arc<Self> {
         Arc::new(Operator {
             client,
@@ -100,11 +108,18 @@ impl Operator {
             traffic: Traffic::default(),
             data: DataDirectory::new(data),
             opened: Mutex::default(),
+            installation: installation.to_owned(),
         })
     }
 
     pub(crate) fn client(&self) -> &Client {
         &self.client
+    }
+
+    /// The namespace of our own Leases.
+    #[allow(dead_code, reason = "the reconcilers come to use it")]
+    pub(crate) fn installation(&self) -> &str {
+        &self.installation
     }
 
     pub(crate) fn layers(&self) -> Arc<dyn LayerCache> {
@@ -180,7 +195,7 @@ impl Operator {
             .map_err(|error| Trouble::permanent(error).into_failure())?;
         let work = async {
             match delivery.subject.as_str() {
-                CATALOG => catalog::create(&self, &message.scanjob).await,
+                CATALOG => catalog::create(&self, &message.job).await,
                 GENERATE => bill::generate(&self, &message).await,
                 _ => findings::scan(&self, &message).await,
             }
@@ -189,7 +204,7 @@ impl Operator {
         let late = || Trouble::Transient(format!("not done within {} s", DEADLINE.as_secs()));
         let done = done.unwrap_or_else(|_| Err(late()));
         let Err(trouble) = done else { return Ok(()) };
-        let (job, image) = (&message.scanjob, message.image.as_deref());
+        let (job, image) = (&message.job, message.image.as_deref());
         tracing::warn!(job = job.name, image, attempt = delivery.attempt, %trouble, "a stage failed");
         if trouble.is_permanent() || delivery.last {
             let recorded = self.record(job, image, &trouble.to_string()).await;
