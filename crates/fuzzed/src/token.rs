@@ -1,7 +1,7 @@
 //! Continue tokens: whatever comes back is refused, or is a token that comes back the same. The
 //! file of the server is compiled as it stands, since its crate is too heavy to fuzz.
 
-#[allow(dead_code, missing_docs)]
+#[allow(dead_code, missing_docs, clippy::module_inception)]
 #[path = "../../apiserver/src/token.rs"]
 mod token;
 

@@ -134,6 +134,7 @@ async fn serve_store(command: &Up, store: Arc<SqliteStore>) -> Result<()> {
         data: vulnerabilities,
         layers: Some(client.clone()),
         update,
+        installation: command.namespace.clone(),
     };
     let operator = Operator::new(client, queue.clone(), settings);
     let rest = CancellationToken::new();

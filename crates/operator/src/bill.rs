@@ -4,7 +4,7 @@
 
 use crate::access;
 use crate::message::{Message, SCAN};
-use crate::object::{ANALYZER, IMAGE, READ_BY, SBOM, is_of, is_owned, made_for, marked, noted};
+use crate::object::{ANALYZER, IMAGE, READ_BY, SBOM, is_for, is_owned, made_for, marked, noted};
 use crate::reconcile;
 use crate::work::{Operator, Trouble};
 use kube::api::ObjectMeta;
@@ -37,7 +37,7 @@ struct Written<'a> {
 
 /// Generates the SBOM of an image, unless it is there, and has it matched.
 pub(crate) async fn generate(operator: &Operator, message: &Message) -> Result<(), Trouble> {
-    let (job, client) = (&message.scanjob, operator.client());
+    let (job, client) = (&message.job, operator.client());
     let name = message.image.as_deref().unwrap_or_default();
     if reconcile::live(operator, job).await?.is_none() {
         return Ok(());
@@ -56,7 +56,7 @@ pub(crate) async fn generate(operator: &Operator, message: &Message) -> Result<(
         is_owned(known, &uid) && noted(known, ANALYZER) == Some(analyzer.as_str())
     };
     match known.filter(is_good) {
-        Some(known) if is_of(&known, job) => {}
+        Some(known) if is_for(&known, job) => {}
         Some(_) => {
             let marks = marked(job, json!({READ_BY: null}));
             SBOM.merge(client, &job.namespace, name, &marks).await?;

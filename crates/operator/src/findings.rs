@@ -5,7 +5,7 @@
 use crate::knowledge::Known;
 use crate::message::{Message, Rematch};
 use crate::object::{
-    MATCHED_BY, MATCHED_WITH, REPORT, SBOM, is_of, is_owned, made_for, marked, noted,
+    MATCHED_BY, MATCHED_WITH, REPORT, SBOM, is_for, is_owned, made_for, marked, noted,
 };
 use crate::reconcile;
 use crate::work::{Operator, Trouble};
@@ -36,7 +36,7 @@ struct Written<'a> {
 
 /// Matches the SBOM of an image for a job, unless that was done with the same data.
 pub(crate) async fn scan(operator: &Operator, message: &Message) -> Result<(), Trouble> {
-    let (job, client) = (&message.scanjob, operator.client());
+    let (job, client) = (&message.job, operator.client());
     let name = message.image.as_deref().unwrap_or_default();
     if reconcile::live(operator, job).await?.is_none() {
         return Ok(());
@@ -47,7 +47,7 @@ pub(crate) async fn scan(operator: &Operator, message: &Message) -> Result<(), T
     };
     let (uid, key) = (sbom.uid.unwrap_or_default(), known.key());
     match report.filter(|report| is_current(report, &uid, &key)) {
-        Some(report) if is_of(&report, job) => Ok(()),
+        Some(report) if is_for(&report, job) => Ok(()),
         Some(_) => {
             let marks = marked(job, json!({MATCHED_BY: null}));
             Ok(REPORT.merge(client, &job.namespace, name, &marks).await?)

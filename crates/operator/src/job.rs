@@ -3,6 +3,7 @@
 
 use crate::object::condition;
 use serde_json::{Value, json};
+use std::borrow::Cow;
 
 /// What is known of a job.
 #[derive(Clone, Debug, Default)]
@@ -31,6 +32,8 @@ pub(crate) struct Facts {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Phase {
     Scheduled,
+    /// Another job, which it names, works on the Registry.
+    Waiting(String),
     Catalog,
     Bills,
     Scanning,
@@ -96,17 +99,41 @@ impl Phase {
     }
 
     /// The condition that holds, its reason and message, and what the others say meanwhile.
-    fn words(&self) -> (&'static str, &'static str, &str, &'static str, &'static str) {
+    fn words(
+        &self,
+    ) -> (
+        &'static str,
+        &'static str,
+        Cow<'_, str>,
+        &'static str,
+        &'static str,
+    ) {
+        const SCHEDULED: &str = "ScanJob is scheduled";
         const RUNNING: &str = "ScanJob is in progress";
         const DONE: &str = "ScanJob completed successfully";
-        let running = |reason, message| ("InProgress", reason, message, "InProgress", RUNNING);
+        let running = |reason, message| {
+            (
+                "InProgress",
+                reason,
+                Cow::Borrowed(message),
+                "InProgress",
+                RUNNING,
+            )
+        };
         match self {
             Phase::Scheduled => (
                 "Scheduled",
                 "Scheduled",
-                "ScanJob is scheduled",
+                SCHEDULED.into(),
                 "Scheduled",
-                "ScanJob is scheduled",
+                SCHEDULED,
+            ),
+            Phase::Waiting(other) => (
+                "Scheduled",
+                "Scheduled",
+                format!("{SCHEDULED}; it waits for {other}").into(),
+                "Scheduled",
+                SCHEDULED,
             ),
             Phase::Catalog => running("CatalogCreationInProgress", "Catalog creation in progress"),
             Phase::Bills => running("SBOMGenerationInProgress", "SBOM generation in progress"),
@@ -114,19 +141,19 @@ impl Phase {
             Phase::NoImages => (
                 "Complete",
                 "NoImagesToScan",
-                "No images to process",
+                "No images to process".into(),
                 "Complete",
                 DONE,
             ),
             Phase::Complete => (
                 "Complete",
                 "AllImagesScanned",
-                "All images scanned successfully",
+                "All images scanned successfully".into(),
                 "Complete",
                 DONE,
             ),
             Phase::Failed { reason, message } => {
-                ("Failed", reason, message, "Failed", "ScanJob failed")
+                ("Failed", reason, message.into(), "Failed", "ScanJob failed")
             }
         }
     }
@@ -136,7 +163,7 @@ impl Phase {
         let (holds, reason, message, other_reason, other_message) = self.words();
         let condition = |kind: &str| {
             let (reason, message) = match kind == holds {
-                true => (reason, message),
+                true => (reason, &*message),
                 false => (other_reason, other_message),
             };
             condition(

@@ -10,11 +10,16 @@
 mod access;
 mod bill;
 mod catalog;
+#[allow(dead_code, reason = "the reconcilers come to use it")]
+mod discovery;
 mod findings;
+mod history;
 mod hubs;
 mod job;
 mod knowledge;
 mod layers;
+#[allow(dead_code, reason = "the reconcilers come to use it")]
+mod lease;
 mod message;
 mod name;
 mod object;

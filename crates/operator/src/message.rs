@@ -1,8 +1,10 @@
 //! The messages between the stages. Each names its job and what it is about, and has an id, so
 //! that sending it again while it waits changes nothing.
 
+use crate::object::{DISCOVERY, Kind, SCAN_JOB};
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
+use std::fmt;
 
 /// Find the images of a job.
 pub(crate) const CATALOG: &str = "sbomscanner.catalog.create";
@@ -21,25 +23,52 @@ pub(crate) struct Rematch {
     pub(crate) image: String,
 }
 
-/// Which ScanJob it is for.
-#[derive(Clone, Debug, Deserialize, Serialize)]
+/// What kinds of job there are. A ScanJob goes through all stages, a RegistryDiscovery ends with
+/// the bills.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
+pub(crate) enum JobKind {
+    ScanJob,
+    RegistryDiscovery,
+}
+
+/// Which job it is for.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 pub(crate) struct Job {
+    pub(crate) kind: JobKind,
     pub(crate) namespace: String,
     pub(crate) name: String,
     pub(crate) uid: String,
 }
 
+impl JobKind {
+    /// The kind as the API has it.
+    pub(crate) fn object(self) -> Kind {
+        match self {
+            JobKind::ScanJob => SCAN_JOB,
+            JobKind::RegistryDiscovery => DISCOVERY,
+        }
+    }
+}
+
+/// For people: `ScanJob default/nightly`.
+impl fmt::Display for Job {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let kind = self.kind.object().kind;
+        write!(f, "{kind} {}/{}", self.namespace, self.name)
+    }
+}
+
 /// Which job, and which of its images; none for the job itself.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 pub(crate) struct Message {
-    pub(crate) scanjob: Job,
+    pub(crate) job: Job,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) image: Option<String>,
 }
 
 impl Message {
     pub(crate) fn id(&self, stage: &str) -> String {
-        let uid = &self.scanjob.uid;
+        let uid = &self.job.uid;
         match &self.image {
             None => format!("{stage}/{uid}"),
             Some(image) => format!("{stage}/{uid}/{image}"),

@@ -1,7 +1,7 @@
 //! Our kinds as the client sees them: where they are served, and how an object is written. An
 //! object is always applied whole, so that writing it twice is writing it once.
 
-use crate::message::Job;
+use crate::message::{Job, JobKind};
 use kube::api::{ApiResource, DynamicObject, ListParams, ObjectMeta, Patch, PatchParams};
 use kube::{Api, Client};
 use serde::Serialize;
@@ -11,11 +11,13 @@ use serde_json::{Value, json};
 /// The name under which our fields are owned.
 pub(crate) const MANAGER: &str = "muster";
 /// Ties an object to the ScanJob it was made for.
-pub(crate) const JOB_UID: &str = "sbomscanner.kubewarden.io/scanjob-uid";
+const JOB_UID: &str = "sbomscanner.kubewarden.io/scanjob-uid";
 /// The name of that ScanJob.
 pub(crate) const JOB_NAME: &str = "sbomscanner.kubewarden.io/scanjob";
-/// The UID of the ScanJob that looks through a Registry, on the Registry.
-pub(crate) const CLAIM: &str = "sbomscanner.kubewarden.io/scanning-job";
+/// Ties an object to the RegistryDiscovery it was made for.
+const DISCOVERY_UID: &str = "sbomscanner.kubewarden.io/registrydiscovery-uid";
+/// The name of that RegistryDiscovery.
+pub(crate) const DISCOVERY_NAME: &str = "sbomscanner.kubewarden.io/registrydiscovery";
 /// What the catalog of a job came to, on the job: how many images, and what could not be listed.
 pub(crate) const CATALOGED: &str = "sbomscanner.kubewarden.io/catalog";
 /// The UID of the job that had to read the image, on its SBOM.
@@ -44,6 +46,7 @@ pub(crate) struct Kind {
 pub(crate) const REGISTRY: Kind = kind(SCANNER, "Registry", "registries");
 pub(crate) const SCAN_JOB: Kind = kind(SCANNER, "ScanJob", "scanjobs");
 pub(crate) const VEX_HUB: Kind = kind(SCANNER, "VEXHub", "vexhubs");
+pub(crate) const DISCOVERY: Kind = kind(SCANNER, "RegistryDiscovery", "registrydiscoveries");
 pub(crate) const IMAGE: Kind = kind(STORAGE, "Image", "images");
 pub(crate) const SBOM: Kind = kind(STORAGE, "SBOM", "sboms");
 pub(crate) const REPORT: Kind = kind(STORAGE, "VulnerabilityReport", "vulnerabilityreports");
@@ -127,11 +130,11 @@ impl Kind {
     pub(crate) async fn of_job(
         &self,
         client: &Client,
-        namespace: &str,
-        uid: &str,
+        job: &Job,
     ) -> Result<Vec<ObjectMeta>, kube::Error> {
-        let selected = ListParams::default().labels(&format!("{JOB_UID}={uid}"));
-        self.metadata(client, namespace, selected).await
+        let (key, _) = keys(job.kind);
+        let selected = ListParams::default().labels(&format!("{key}={}", job.uid));
+        self.metadata(client, &job.namespace, selected).await
     }
 
     /// The metadata of the objects that are selected.
@@ -174,12 +177,6 @@ pub(crate) fn marked(job: &Job, annotations: Value) -> Value {
     json!({"metadata": {"labels": labels(job), "annotations": annotations}})
 }
 
-/// Whether an object was last looked at for a job.
-pub(crate) fn is_of(metadata: &ObjectMeta, job: &Job) -> bool {
-    let labels = metadata.labels.as_ref();
-    labels.and_then(|labels| labels.get(JOB_UID)) == Some(&job.uid)
-}
-
 /// What an annotation says.
 pub(crate) fn noted<'a>(metadata: &'a ObjectMeta, key: &str) -> Option<&'a str> {
     metadata.annotations.as_ref()?.get(key).map(String::as_str)
@@ -202,18 +199,34 @@ pub(crate) fn made_for(job: &Job, name: &str, owner: Kind, owner_name: &str, uid
     })
 }
 
+/// The labels that name a job: by its UID, and by its name.
+fn keys(kind: JobKind) -> (&'static str, &'static str) {
+    match kind {
+        JobKind::ScanJob => (JOB_UID, JOB_NAME),
+        JobKind::RegistryDiscovery => (DISCOVERY_UID, DISCOVERY_NAME),
+    }
+}
+
+/// Whether an object was made for a job.
+pub(crate) fn is_for(metadata: &ObjectMeta, job: &Job) -> bool {
+    let (key, _) = keys(job.kind);
+    let labels = metadata.labels.as_ref();
+    labels.and_then(|labels| labels.get(key)) == Some(&job.uid)
+}
+
 /// What ties an object to its job, and to this program.
 fn labels(job: &Job) -> Value {
     /// A label's value is shorter than a name may be.
     const LONGEST: usize = 63;
+    let (uid, name) = keys(job.kind);
     let mut labels = json!({
         "app.kubernetes.io/managed-by": "sbomscanner",
         "app.kubernetes.io/part-of": "sbomscanner",
-        JOB_UID: job.uid,
+        uid: job.uid,
     });
     // Without it a job is only looked at from time to time.
     if job.name.len() <= LONGEST {
-        labels[JOB_NAME] = json!(job.name);
+        labels[name] = json!(job.name);
     }
     labels
 }

@@ -2,15 +2,17 @@
 //! missing, and say so in its status. It is woken by the job and by what is made for it; should
 //! every message be lost, it hands them out again.
 
+use crate::history;
 use crate::job::{self, Facts, Phase};
-use crate::message::{CATALOG, GENERATE, Job, Message, SCAN};
+use crate::lease::{self, Outcome, Place};
+use crate::message::{CATALOG, GENERATE, Job, JobKind, Message, SCAN};
 use crate::object::{
-    CATALOGED, CLAIM, FAILURE, IMAGE, JOB_NAME, Kind, MANAGER, MATCHED_BY, READ_BY, REGISTRY,
-    REPORT, SBOM, SCAN_JOB, is_absent, noted, now,
+    CATALOGED, FAILURE, IMAGE, JOB_NAME, Kind, MANAGER, MATCHED_BY, READ_BY, REGISTRY, REPORT,
+    SBOM, SCAN_JOB, is_absent, noted, now,
 };
 use crate::work::{Operator, Trouble};
 use futures::StreamExt;
-use kube::api::{DynamicObject, ListParams, ObjectMeta, PartialObjectMeta, Patch, PatchParams};
+use kube::api::{DynamicObject, ObjectMeta, PartialObjectMeta, Patch, PatchParams};
 use kube::runtime::controller::{Action, Config};
 use kube::runtime::reflector::ObjectRef;
 use kube::runtime::{Controller, watcher};
@@ -67,13 +69,9 @@ pub(crate) async fn run(operator: Arc<Operator>, stop: CancellationToken) {
 /// A job that changed while we looked at it is looked at again.
 async fn reconcile(object: Arc<DynamicObject>, operator: Arc<Operator>) -> Result<Action, Trouble> {
     match look(&object, &operator).await {
-        Err(trouble) if is_conflict(&trouble) => Ok(Action::requeue(Duration::from_secs(1))),
+        Err(trouble) if trouble.is_conflict() => Ok(Action::requeue(Duration::from_secs(1))),
         other => other,
     }
-}
-
-fn is_conflict(trouble: &Trouble) -> bool {
-    matches!(trouble, Trouble::Api(kube::Error::Api(refused)) if refused.code == 409)
 }
 
 async fn look(object: &DynamicObject, operator: &Operator) -> Result<Action, Trouble> {
@@ -82,12 +80,27 @@ async fn look(object: &DynamicObject, operator: &Operator) -> Result<Action, Tro
         return Ok(Action::await_change());
     }
     let job = Job {
+        kind: JobKind::ScanJob,
         namespace: object.namespace().unwrap_or_default(),
         name: object.name_any(),
         uid: object.uid().unwrap_or_default(),
     };
-    if !claim(operator, object, &job).await? {
-        write(operator, object, &Phase::Scheduled, &Facts::default()).await?;
+    let registry = object.data["spec"]["registry"].as_str().unwrap_or_default();
+    let place = Place {
+        namespace: &job.namespace,
+        registry,
+    };
+    let (client, installation) = (operator.client(), operator.installation());
+    let refused = match lease::acquire(client, installation, place, &job).await? {
+        Outcome::Acquired | Outcome::Absent => None,
+        Outcome::HeldBy(other) => Some(Phase::Waiting(other.to_string())),
+        Outcome::Closing => Some(Phase::Failed {
+            reason: "RegistryNotFound",
+            message: "The Registry of this ScanJob is being deleted".into(),
+        }),
+    };
+    if let Some(phase) = refused {
+        write(operator, object, &phase, &Facts::default()).await?;
         return Ok(Action::requeue(SOON));
     }
     let loaded = load(operator, object, &job).await?;
@@ -96,48 +109,13 @@ async fn look(object: &DynamicObject, operator: &Operator) -> Result<Action, Tro
         hand_out(operator, &job, &loaded).await?;
     }
     write(operator, object, &phase, &loaded.facts).await?;
-    Ok(match phase.has_ended() {
-        true => Action::await_change(),
-        false => Action::requeue(AGAIN),
-    })
-}
-
-/// Takes the Registry for a job, by compare-and-swap: one job at a time looks through it. Says
-/// whether it is the job's; it stays so until the job has ended.
-async fn claim(operator: &Operator, object: &DynamicObject, job: &Job) -> Result<bool, Trouble> {
-    let (client, namespace) = (operator.client(), &job.namespace);
-    let name = object.data["spec"]["registry"].as_str().unwrap_or_default();
-    let registry = REGISTRY
-        .within(client, namespace)
-        .get_metadata_opt(name)
-        .await?;
-    let Some(registry) = registry else {
-        // There is nothing to take; the phase says so.
-        return Ok(true);
-    };
-    match registry.annotations().get(CLAIM) {
-        Some(holder) if *holder == job.uid => return Ok(true),
-        Some(holder) => {
-            let selected = ListParams::default().fields(&format!("spec.registry={name}"));
-            let jobs = SCAN_JOB.within(client, namespace).list(&selected).await?;
-            let holds = |other: &&DynamicObject| other.uid().as_ref() == Some(holder);
-            let ended = |other: &DynamicObject| job::has_ended(&other.data["status"]);
-            if jobs
-                .items
-                .iter()
-                .find(holds)
-                .is_some_and(|other| !ended(other))
-            {
-                return Ok(false);
-            }
-        }
-        None => {}
+    if !phase.has_ended() {
+        return Ok(Action::requeue(AGAIN));
     }
-    let patch = json!({"metadata": {
-        "resourceVersion": registry.metadata.resource_version, "annotations": {CLAIM: job.uid},
-    }});
-    REGISTRY.merge(client, namespace, name, &patch).await?;
-    Ok(true)
+    // Whoever comes next would see for himself that the job has ended.
+    lease::release(client, installation, place, &job).await?;
+    history::prune(operator, &job, registry).await?;
+    Ok(Action::await_change())
 }
 
 struct Loaded {
@@ -168,9 +146,9 @@ async fn load(operator: &Operator, object: &DynamicObject, job: &Job) -> Result<
             let named = named.filter_map(|metadata| Some((metadata.name.clone()?, metadata)));
             named.collect()
         };
-        let reports = by_name(REPORT.of_job(client, namespace, &job.uid).await?);
-        let bills = by_name(SBOM.of_job(client, namespace, &job.uid).await?);
-        let images = IMAGE.of_job(client, namespace, &job.uid).await?;
+        let reports = by_name(REPORT.of_job(client, job).await?);
+        let bills = by_name(SBOM.of_job(client, job).await?);
+        let images = IMAGE.of_job(client, job).await?;
         let is_by = |found: Option<&ObjectMeta>, key| {
             let by = found.and_then(|metadata| noted(metadata, key));
             usize::from(by == Some(job.uid.as_str()))
@@ -221,7 +199,7 @@ async fn hand_out(operator: &Operator, job: &Job, loaded: &Loaded) -> Result<(),
         return Ok(());
     }
     let message = |image| Message {
-        scanjob: job.clone(),
+        job: job.clone(),
         image,
     };
     if loaded.facts.images.is_none() {
@@ -300,7 +278,7 @@ async fn insist(
             return Ok(());
         };
         match patch(operator, &object, status(&object)).await {
-            Err(trouble) if is_conflict(&trouble) => {}
+            Err(trouble) if trouble.is_conflict() => {}
             other => return other,
         }
     }
@@ -364,7 +342,7 @@ pub(crate) async fn listed(
         let client = operator.client();
         let written = SCAN_JOB.merge(client, &job.namespace, &job.name, &patch);
         match written.await.map_err(Trouble::from) {
-            Err(trouble) if is_conflict(&trouble) => {}
+            Err(trouble) if trouble.is_conflict() => {}
             other => return other,
         }
     }

@@ -3,7 +3,7 @@
 //! reports themselves, so that a pass that was cut short goes on where it was. The messages have a
 //! subject of their own with few workers: scans that somebody waits for come first.
 
-use crate::message::{REMATCH, Rematch};
+use crate::message::Rematch;
 use crate::object::{MATCHED_WITH, REPORT, noted};
 use crate::work::{Operator, Trouble};
 use kube::Api;
@@ -62,11 +62,13 @@ async fn pass(operator: &Operator, key: &str) -> Result<usize, Trouble> {
             if noted(&metadata, MATCHED_WITH).is_none_or(|with| with == key) {
                 continue;
             }
+            // The data may be what it was a moment ago once more, and then this is no repetition.
+            let revision = metadata.resource_version.unwrap_or_default();
             let message = Rematch {
                 namespace: metadata.namespace.unwrap_or_default(),
                 image: metadata.name.unwrap_or_default(),
             };
-            operator.again(REMATCH, key, &message).await?;
+            operator.again(&message, key, &revision).await?;
             count += 1;
         }
         match page.metadata.continue_.filter(|token| !token.is_empty()) {

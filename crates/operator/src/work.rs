@@ -30,6 +30,7 @@ pub struct Operator {
     traffic: Traffic,
     knowledge: Knowledge,
     update: Option<Update>,
+    installation: String,
     handed_out: Mutex<HashMap<String, (bool, Instant)>>,
 }
 
@@ -41,6 +42,8 @@ pub struct Settings {
     pub layers: Option<Client>,
     /// How vulnerability data and VEX hubs are fetched; nobody fetches any without it.
     pub update: Option<Update>,
+    /// The namespace of Leases and of Muster's own credentials.
+    pub installation: String,
 }
 
 /// Why something was not done.
@@ -78,6 +81,11 @@ impl Trouble {
         }
     }
 
+    /// Whether somebody else wrote meanwhile.
+    pub(crate) fn is_conflict(&self) -> bool {
+        matches!(self, Trouble::Api(kube::Error::Api(refused)) if refused.code == 409)
+    }
+
     fn into_failure(self) -> Failure {
         let after = match &self {
             Trouble::Registry(error) => error.retry_after(),
@@ -106,12 +114,19 @@ impl Operator {
             traffic: Traffic::default(),
             knowledge: Knowledge::new(settings.data),
             update: settings.update,
+            installation: settings.installation,
             handed_out: Mutex::default(),
         })
     }
 
     pub(crate) fn client(&self) -> &Client {
         &self.client
+    }
+
+    /// The namespace of our own Leases.
+    #[allow(dead_code, reason = "the reconcilers come to use it")]
+    pub(crate) fn installation(&self) -> &str {
+        &self.installation
     }
 
     pub(crate) fn layers(&self) -> Arc<dyn LayerCache> {
@@ -162,16 +177,16 @@ impl Operator {
         Ok(dead)
     }
 
-    /// Has a report made again, unless that waits already.
+    /// Has the report of that revision made again with the data of that key, unless that waits.
     pub(crate) async fn again(
         &self,
-        subject: &str,
-        key: &str,
         message: &Rematch,
+        key: &str,
+        revision: &str,
     ) -> Result<(), Trouble> {
         let payload = serde_json::to_vec(message).map_err(Trouble::permanent)?;
-        let id = format!("{key}/{}/{}", message.namespace, message.image);
-        self.queue.publish(subject, &id, payload.into()).await?;
+        let id = format!("{key}/{}/{}/{revision}", message.namespace, message.image);
+        self.queue.publish(REMATCH, &id, payload.into()).await?;
         Ok(())
     }
 
@@ -222,7 +237,7 @@ impl Operator {
             .map_err(|error| Trouble::permanent(error).into_failure())?;
         let work = async {
             match delivery.subject.as_str() {
-                CATALOG => catalog::create(&self, &message.scanjob).await,
+                CATALOG => catalog::create(&self, &message.job).await,
                 GENERATE => bill::generate(&self, &message).await,
                 _ => findings::scan(&self, &message).await,
             }
@@ -230,7 +245,7 @@ impl Operator {
         let done = tokio::time::timeout(DEADLINE, work).await;
         let done = done.unwrap_or_else(|_| Err(late()));
         let Err(trouble) = done else { return Ok(()) };
-        let (job, image) = (&message.scanjob, message.image.as_deref());
+        let (job, image) = (&message.job, message.image.as_deref());
         tracing::warn!(job = job.name, image, attempt = delivery.attempt, %trouble, "a stage failed");
         if trouble.is_permanent() || delivery.last {
             let recorded = self.record(job, image, &trouble.to_string()).await;

@@ -18,8 +18,8 @@ fn seeds(target: &str) -> Vec<(PathBuf, Vec<u8>)> {
     let files = files.unwrap_or_else(|error| panic!("the honest inputs of {target}: {error}"));
     let mut seeds: Vec<_> = files
         .map(|file| {
-            let path = file.unwrap().path();
-            let bytes = fs::read(&path).unwrap();
+            let path = file.expect("a file").path();
+            let bytes = fs::read(&path).expect("its bytes");
             (path, bytes)
         })
         .collect();

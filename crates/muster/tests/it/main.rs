@@ -8,6 +8,7 @@ mod clients;
 mod compression;
 mod differential;
 mod hostile;
+mod hub;
 mod inspect;
 mod kubectl;
 mod layers;

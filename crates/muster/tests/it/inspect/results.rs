@@ -1,12 +1,9 @@
 //! What a scan tells: in which form, how much of it, and with which exit code.
 
 use super::{Desk, expected, found, only, write_root};
-use anyhow::{Context, Result, ensure};
-use muster_testkit::process::Process;
-use muster_testkit::wait;
-use serde_json::{Value, json};
-use std::process::Command;
-use std::time::Duration;
+use crate::hub::{Hub, statement};
+use anyhow::{Result, ensure};
+use serde_json::Value;
 
 fn desk() -> Result<Desk> {
     let desk = Desk::new()?;
@@ -100,58 +97,15 @@ fn what_is_left_out_is_said() -> Result<()> {
     Ok(())
 }
 
-/// A hub as it is published, served by a plain file server of this machine.
 #[test]
 fn a_hub_is_asked_and_remembered() -> Result<()> {
     let desk = desk()?;
-    let files = desk.path("hub")?;
-    let port = muster_testkit::port::free()?;
-    let address = format!("http://127.0.0.1:{port}");
-    let write = |path: &str, contents: Value| -> Result<()> {
-        let path = files.join(path);
-        std::fs::create_dir_all(path.parent().context("a directory")?)?;
-        Ok(std::fs::write(path, contents.to_string())?)
-    };
-    write(
-        ".well-known/vex-repository.json",
-        json!({
-            "name": "hub", "versions": [{
-                "spec_version": "0.1", "update_interval": "24h",
-                "locations": [{"url": format!("{address}/archive.tar.gz")}],
-            }],
-        }),
-    )?;
-    write(
-        "index.json",
-        json!({"updated_at": "2026-01-01T00:00:00Z", "packages": [
-            {"id": "pkg:deb/debian/libssl3", "location": "pkg/libssl3.json"},
-        ]}),
-    )?;
-    write("pkg/libssl3.json", statement())?;
-    let packed = Command::new("tar")
-        .args(["-czf", "archive.tar.gz", "index.json", "pkg"])
-        .current_dir(&files)
-        .status()?;
-    ensure!(packed.success(), "tar failed");
-    let mut command = Command::new("python3");
-    command
-        .args([
-            "-m",
-            "http.server",
-            "--bind",
-            "127.0.0.1",
-            &port.to_string(),
-        ])
-        .current_dir(&files);
-    let log = desk.path("work")?.join("server.log");
-    let mut server = Process::start("a file server", &mut command, &log)?;
-    wait::until("the file server answers", Duration::from_secs(30), || {
-        Ok(std::net::TcpStream::connect(("127.0.0.1", port)).ok())
-    })?;
+    let mut hub = Hub::start()?;
+    let address = hub.address.clone();
     let scan = ["scan", "-o", "json", "--vex-hub", &address, "root"];
     let one = only(&desk.told(&scan)?)?;
     assert_eq!(one["report"]["summary"]["suppressed"], 1, "{one}");
-    server.kill9()?;
+    hub.stop()?;
     // What was fetched stays, and a hub that never was is an error and not silence.
     let one = only(&desk.told(&[&scan[..], &["--offline"]].concat())?)?;
     assert_eq!(one["report"]["summary"]["suppressed"], 1, "{one}");
@@ -167,18 +121,6 @@ fn a_hub_is_asked_and_remembered() -> Result<()> {
         "{told}"
     );
     Ok(())
-}
-
-fn statement() -> Value {
-    json!({
-        "@context": "https://openvex.dev/ns/v0.2.0", "@id": "https://example.org/vex/1",
-        "author": "somebody", "timestamp": "2026-01-01T00:00:00Z", "version": 1,
-        "statements": [{
-            "vulnerability": {"name": "CVE-2024-0001"},
-            "products": [{"@id": "pkg:deb/debian/libssl3"}],
-            "status": "not_affected", "justification": "vulnerable_code_not_in_execute_path",
-        }],
-    })
 }
 
 #[test]

@@ -1,6 +1,8 @@
 //! From a registry to a workload's report, all by kubectl: a real registry with a real image, a
 //! vulnerability database as it is published, and `muster up` between them.
 
+mod data;
+
 use anyhow::{Context, Result};
 use flate2::Compression;
 use flate2::write::GzEncoder;

@@ -1,0 +1,315 @@
+//! Who may work on a Registry: one job at a time, whatever its kind. The claim is a Lease in the
+//! installation namespace, written by compare-and-swap. It is worth what its holder is worth: the
+//! holder's object is looked up, and once that is gone or has ended the claim is anybody's. Only a
+//! claim made for an object that is just being created goes by the clock, because nothing can be
+//! looked up yet; it is told by its duration, and ends when the object takes it over.
+
+mod name;
+
+use crate::message::{Job, JobKind};
+use crate::object::{MANAGER, REGISTRY, is_absent};
+use crate::work::Trouble;
+use crate::{discovery, job};
+use jiff::{SignedDuration, Timestamp};
+use kube::api::{
+    ApiResource, DeleteParams, DynamicObject, GroupVersionKind, PostParams, Preconditions,
+};
+use kube::{Api, Client, ResourceExt};
+use serde_json::{Value, json};
+
+/// The namespace and the name of the Registry that a Lease is about.
+const ABOUT: &str = "sbomscanner.kubewarden.io/registry";
+/// How long a claim lasts that was made before its object exists.
+const PENDING: SignedDuration = SignedDuration::from_secs(10);
+/// How often a write is tried that others come in between of.
+const ATTEMPTS: usize = 5;
+
+/// The Registry a claim is about.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Place<'a> {
+    pub(crate) namespace: &'a str,
+    pub(crate) registry: &'a str,
+}
+
+/// Who holds a claim: a job. Before its object exists, its UID may be unknown: empty.
+pub(crate) type Holder = Job;
+
+fn identity(holder: &Holder) -> String {
+    let kind = holder.kind.object().kind;
+    format!("{kind}/{}/{}/{}", holder.namespace, holder.name, holder.uid)
+}
+
+fn parse(identity: &str) -> Option<Holder> {
+    let mut parts = identity.splitn(4, '/').map(str::to_owned);
+    let kind = parts.next()?;
+    let kinds = [JobKind::ScanJob, JobKind::RegistryDiscovery];
+    Some(Holder {
+        kind: kinds
+            .into_iter()
+            .find(|known| known.object().kind == kind)?,
+        namespace: parts.next()?,
+        name: parts.next()?,
+        uid: parts.next()?,
+    })
+}
+
+/// Whether somebody may work on a Registry.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Outcome {
+    /// Yes, and nobody else, until it is released or its object is gone or has ended.
+    Acquired,
+    /// Not now: somebody else does.
+    HeldBy(Holder),
+    /// Never again: the Registry is being deleted.
+    Closing,
+    /// There is no such Registry.
+    Absent,
+}
+
+/// A claim as the Lease tells it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Claim {
+    holder: Holder,
+    /// Made before the holder's object; without it, until then.
+    until: Option<Timestamp>,
+}
+
+/// What has become of a holder's object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Life {
+    /// It is not there, or another of the same name.
+    Absent,
+    Running,
+    Ended,
+}
+
+/// What is to be done about a claim.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Verdict {
+    /// It is one's own already.
+    Keep,
+    /// It is free, or one's own but pending.
+    Take,
+    /// It is somebody else's.
+    Wait,
+}
+
+/// Whether a claim still keeps others away; `life` is that of its holder.
+fn counts(claim: &Claim, life: Life, now: Timestamp) -> bool {
+    match life {
+        Life::Running => true,
+        Life::Ended => false,
+        Life::Absent => claim.until.is_some_and(|until| now < until),
+    }
+}
+
+/// Decides whose a claim is.
+fn decide(claim: Option<&Claim>, me: &Holder, life: Life, now: Timestamp) -> Verdict {
+    let Some(claim) = claim else {
+        return Verdict::Take;
+    };
+    let (theirs, pending) = (&claim.holder, claim.until.is_some());
+    let namesake =
+        (theirs.kind, &theirs.namespace, &theirs.name) == (me.kind, &me.namespace, &me.name);
+    let unknown = theirs.uid.is_empty() || me.uid.is_empty();
+    match namesake && (theirs.uid == me.uid || pending && unknown) {
+        true if pending => Verdict::Take,
+        true => Verdict::Keep,
+        false if counts(claim, life, now) => Verdict::Wait,
+        false => Verdict::Take,
+    }
+}
+
+/// Takes a Registry for an object that exists.
+pub(crate) async fn acquire(
+    client: &Client,
+    installation: &str,
+    place: Place<'_>,
+    me: &Holder,
+) -> Result<Outcome, Trouble> {
+    take(client, installation, place, me, None).await
+}
+
+/// Takes a Registry for an object that is about to be created, for a few seconds: the object
+/// acquires it, or the claim lapses.
+pub(crate) async fn reserve(
+    client: &Client,
+    installation: &str,
+    place: Place<'_>,
+    me: &Holder,
+) -> Result<Outcome, Trouble> {
+    take(client, installation, place, me, Some(PENDING)).await
+}
+
+/// Who works on a Registry; none if it is free.
+pub(crate) async fn held_by(
+    client: &Client,
+    installation: &str,
+    place: Place<'_>,
+) -> Result<Option<Holder>, Trouble> {
+    let Some(lease) = leases(client, installation)
+        .get_opt(&name::of(place))
+        .await?
+    else {
+        return Ok(None);
+    };
+    let Some(claim) = read(&lease) else {
+        return Ok(None);
+    };
+    let life = life(client, &claim.holder).await?;
+    Ok(counts(&claim, life, Timestamp::now()).then_some(claim.holder))
+}
+
+/// Gives a Registry back, if it is held.
+pub(crate) async fn release(
+    client: &Client,
+    installation: &str,
+    place: Place<'_>,
+    me: &Holder,
+) -> Result<(), Trouble> {
+    let api = leases(client, installation);
+    let Some(lease) = api.get_opt(&name::of(place)).await? else {
+        return Ok(());
+    };
+    if read(&lease).is_none_or(|claim| claim.holder != *me) {
+        return Ok(());
+    }
+    let exactly = DeleteParams {
+        preconditions: Some(Preconditions {
+            resource_version: lease.resource_version(),
+            uid: lease.uid(),
+        }),
+        ..DeleteParams::default()
+    };
+    match api.delete(&lease.name_any(), &exactly).await {
+        Err(error) if !is_absent(&error) => Err(error.into()),
+        _ => Ok(()),
+    }
+}
+
+async fn take(
+    client: &Client,
+    installation: &str,
+    place: Place<'_>,
+    me: &Holder,
+    lasts: Option<SignedDuration>,
+) -> Result<Outcome, Trouble> {
+    let mut attempt = 1;
+    loop {
+        match swap(client, installation, place, me, lasts).await {
+            Err(trouble) if trouble.is_conflict() && attempt < ATTEMPTS => attempt += 1,
+            other => return other,
+        }
+    }
+}
+
+/// Looks at the claim and takes it if it is free, unless somebody writes it meanwhile.
+async fn swap(
+    client: &Client,
+    installation: &str,
+    place: Place<'_>,
+    me: &Holder,
+    lasts: Option<SignedDuration>,
+) -> Result<Outcome, Trouble> {
+    let api = leases(client, installation);
+    let known = api.get_opt(&name::of(place)).await?;
+    let claim = known.as_ref().and_then(read);
+    let life = match &claim {
+        Some(claim) => life(client, &claim.holder).await?,
+        None => Life::Absent,
+    };
+    let now = Timestamp::now();
+    match (decide(claim.as_ref(), me, life, now), claim) {
+        (Verdict::Keep, _) => return Ok(Outcome::Acquired),
+        (Verdict::Wait, Some(claim)) => return Ok(Outcome::HeldBy(claim.holder)),
+        _ => {}
+    }
+    let lease = written(place, me, lasts, known.as_ref(), now);
+    let parameters = PostParams {
+        field_manager: Some(MANAGER.into()),
+        ..PostParams::default()
+    };
+    match known {
+        None => api.create(&parameters, &lease).await?,
+        Some(_) => api.replace(&lease.name_any(), &parameters, &lease).await?,
+    };
+    // Only now: whoever lets a Registry go looks at the claim after it was told to, so one of the
+    // two sees the other.
+    let registry = REGISTRY.within(client, place.namespace);
+    let refused = match registry.get_metadata_opt(place.registry).await? {
+        None => Outcome::Absent,
+        Some(found) if found.metadata.deletion_timestamp.is_some() => Outcome::Closing,
+        Some(_) => return Ok(Outcome::Acquired),
+    };
+    release(client, installation, place, me).await?;
+    Ok(refused)
+}
+
+fn leases(client: &Client, installation: &str) -> Api<DynamicObject> {
+    let kind = GroupVersionKind::gvk("coordination.k8s.io", "v1", "Lease");
+    Api::namespaced_with(client.clone(), installation, &ApiResource::from_gvk(&kind))
+}
+
+/// What a Lease says; none if nobody holds it, or nobody we know of.
+fn read(lease: &DynamicObject) -> Option<Claim> {
+    let spec = &lease.data["spec"];
+    let holder = parse(spec["holderIdentity"].as_str()?)?;
+    let until = spec["leaseDurationSeconds"].as_i64().map(|seconds| {
+        let since = spec["renewTime"]
+            .as_str()
+            .and_then(|time| time.parse().ok());
+        let since = since.unwrap_or(Timestamp::MIN);
+        since
+            .saturating_add(SignedDuration::from_secs(seconds))
+            .unwrap_or(since)
+    });
+    Some(Claim { holder, until })
+}
+
+/// The Lease with a claim in it, at the revision that was looked at.
+fn written(
+    place: Place<'_>,
+    me: &Holder,
+    lasts: Option<SignedDuration>,
+    known: Option<&DynamicObject>,
+    now: Timestamp,
+) -> DynamicObject {
+    let now = now.strftime("%Y-%m-%dT%H:%M:%S%.6fZ").to_string();
+    let before = known.and_then(|lease| lease.data["spec"]["leaseTransitions"].as_i64());
+    let mut spec = json!({
+        "holderIdentity": identity(me), "acquireTime": now, "renewTime": now,
+        "leaseTransitions": before.map_or(0, |count| count.saturating_add(1)),
+    });
+    if let Some(lasts) = lasts {
+        spec["leaseDurationSeconds"] = json!(lasts.as_secs());
+    }
+    let kind = GroupVersionKind::gvk("coordination.k8s.io", "v1", "Lease");
+    let mut lease = DynamicObject::new(&name::of(place), &ApiResource::from_gvk(&kind));
+    lease.metadata.resource_version = known.and_then(ResourceExt::resource_version);
+    let about = format!("{}/{}", place.namespace, place.registry);
+    lease.annotations_mut().insert(ABOUT.into(), about);
+    lease.data = json!({ "spec": spec });
+    lease
+}
+
+/// Looks at a holder's object.
+async fn life(client: &Client, holder: &Holder) -> Result<Life, Trouble> {
+    let done: fn(&Value) -> bool = match holder.kind {
+        JobKind::ScanJob => job::has_ended,
+        JobKind::RegistryDiscovery => discovery::has_ended,
+    };
+    let api = holder.kind.object().within(client, &holder.namespace);
+    let Some(object) = api.get_opt(&holder.name).await? else {
+        return Ok(Life::Absent);
+    };
+    let other = !holder.uid.is_empty() && object.uid().as_ref() != Some(&holder.uid);
+    let leaving = object.metadata.deletion_timestamp.is_some();
+    Ok(match other {
+        true => Life::Absent,
+        false if leaving || done(&object.data["status"]) => Life::Ended,
+        false => Life::Running,
+    })
+}
+
+#[cfg(test)]
+mod tests;
