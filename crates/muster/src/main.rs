@@ -3,6 +3,7 @@
 mod admission;
 mod backup;
 mod certificates;
+mod cluster;
 mod crds;
 mod database;
 mod inside;
@@ -11,6 +12,7 @@ mod kubeconfig;
 mod layers;
 mod nats;
 mod role;
+mod scanning;
 mod storage;
 mod up;
 
@@ -50,6 +52,19 @@ enum Command {
     ///     --tls-cert tls.crt --tls-key tls.key
     #[command(verbatim_doc_comment)]
     Storage(Box<storage::Storage>),
+    /// Decide what is to be scanned in a cluster, and say how far it has come.
+    ///
+    /// Works on Registries and ScanJobs through kube-apiserver, and hands out the work over NATS.
+    ///
+    ///   muster operator --nats nats://nats.muster.svc:4222
+    #[command(verbatim_doc_comment)]
+    Operator(scanning::Operator),
+    /// Scan what the operator hands out: any number may run.
+    ///
+    ///   muster worker --nats nats://nats.muster.svc:4222 \
+    ///     --layers https://muster-storage.muster.svc --layers-ca ca.crt
+    #[command(verbatim_doc_comment)]
+    Worker(Box<scanning::Worker>),
     /// Say what is wrong with images, or with anything else that holds packages.
     ///
     ///   muster scan debian:12
@@ -87,7 +102,10 @@ enum Command {
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
     let log = arguments.log.unwrap_or_else(|| {
-        let role = matches!(arguments.command, Command::Storage(_));
+        let role = matches!(
+            arguments.command,
+            Command::Storage(_) | Command::Operator(_) | Command::Worker(_)
+        );
         if role { "info" } else { "warn" }.into()
     });
     let Ok(filter) = tracing_subscriber::EnvFilter::try_new(&log) else {
@@ -101,6 +119,8 @@ fn main() -> ExitCode {
     let result = match arguments.command {
         Command::Up(command) => done(up::run(command)),
         Command::Storage(command) => done(storage::run(*command)),
+        Command::Operator(command) => done(scanning::operator(command)),
+        Command::Worker(command) => done(scanning::worker(*command)),
         Command::Scan(command) => inspect::scan(*command),
         Command::Sbom(command) => inspect::sbom(*command),
         Command::Db(command) => inspect::db(command),

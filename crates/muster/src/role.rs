@@ -1,12 +1,19 @@
 //! What every serving role shares: a runtime, an address, a version, history, and an end.
 
 use anyhow::{Context, Result, bail};
-use clap::Args;
+use clap::{Args, ValueEnum};
 use muster_apiserver::Upkeep;
 use serde_json::{Value, json};
 use std::net::SocketAddr;
 use std::time::Duration;
 use tokio::net::TcpListener;
+
+/// Whether something is done.
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Switch {
+    On,
+    Off,
+}
 
 /// How much of the past is kept.
 #[derive(Args)]

@@ -4,10 +4,10 @@ use crate::admission::{Builtin, Managed, ReportAuthors};
 use crate::certificates::Authority;
 use crate::inspect::{Origin, Reach, places};
 use crate::layers::LayersPage;
-use crate::role::{self, History, bind, told_to_stop, version};
+use crate::role::{self, History, Switch, bind, told_to_stop, version};
 use crate::{inside, kubeconfig};
 use anyhow::{Context, Result, bail};
-use clap::{Args, ValueEnum};
+use clap::Args;
 use muster_api::guard::Accounts;
 use muster_apiserver::front::Front;
 use muster_apiserver::identity::{Certificates, Identity, OwnerOnly};
@@ -60,13 +60,6 @@ pub(crate) struct Up {
 
 pub(crate) fn run(command: Up) -> Result<()> {
     role::run(serve(command))
-}
-
-/// Whether something is done.
-#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Switch {
-    On,
-    Off,
 }
 
 async fn serve(command: Up) -> Result<()> {

@@ -194,8 +194,18 @@ impl Operator {
         &self.knowledge
     }
 
-    /// Works until `stop`, then finishes what is under way.
+    /// Decides and works until `stop`, then finishes what is under way.
     pub async fn run(self: Arc<Self>, stop: CancellationToken) {
+        tokio::join!(self.clone().decide(stop.clone()), self.work(stop));
+    }
+
+    /// Decides what is to be done, and hands it out.
+    pub async fn decide(self: Arc<Self>, stop: CancellationToken) {
+        reconcile::run(self, stop).await;
+    }
+
+    /// Does what is handed out.
+    pub async fn work(self: Arc<Self>, stop: CancellationToken) {
         let work = |subject, concurrency| {
             let worker = Worker {
                 concurrency,
@@ -208,7 +218,6 @@ impl Operator {
             consume(self.queue.clone(), subject, worker, handler, stop.clone())
         };
         tokio::join!(
-            reconcile::run(self.clone(), stop.clone()),
             rematch::run(self.clone(), stop.clone()),
             self.clone().fetch(stop.clone()),
             work(CATALOG, 2),

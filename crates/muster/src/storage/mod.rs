@@ -11,6 +11,7 @@ mod tls;
 mod trust;
 
 use crate::admission::{Managed, ReportAuthors};
+use crate::cluster::Cluster;
 use crate::database::Database;
 use crate::layers::LayersPage;
 use crate::nats::Nats;
@@ -36,11 +37,6 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
-/// How long kube-apiserver may take over an answer.
-const PATIENCE: Duration = Duration::from_secs(10);
-/// How long a watch may be silent before its connection is taken for dead. kube-apiserver ends
-/// watches after five to ten minutes by itself, and sends bookmarks every minute.
-const SILENCE: Duration = Duration::from_secs(150);
 /// How often the database is looked at, and how often in a row it may be away before this replica
 /// says that it is not ready. A hiccup makes no replica unready: that would take the whole group of
 /// kinds away from the cluster.
@@ -59,9 +55,8 @@ pub(crate) struct Storage {
     /// The certificate's key, in PEM.
     #[arg(long, env = "MUSTER_TLS_KEY", value_name = "FILE")]
     tls_key: PathBuf,
-    /// How to reach kube-apiserver; inside a cluster it is known.
-    #[arg(long, env = "KUBECONFIG", value_name = "FILE")]
-    kubeconfig: Option<PathBuf>,
+    #[command(flatten)]
+    cluster: Cluster,
     #[command(flatten)]
     database: Database,
     #[command(flatten)]
@@ -109,7 +104,7 @@ async fn serve(command: Storage) -> Result<()> {
         key: command.tls_key.clone(),
     };
     let tls = tls::follow(files).await?;
-    let client = client(&command).await?;
+    let client = command.cluster.client().await?;
     let listener = bind(command.listen).await?;
     let address = listener.local_addr().context("asking for the port")?;
     tracing::info!(%address, "listening");
@@ -243,25 +238,6 @@ impl Storage {
             worker: self.worker.clone().unwrap_or(own.worker),
         }
     }
-}
-
-async fn client(command: &Storage) -> Result<kube::Client> {
-    let mut config = match &command.kubeconfig {
-        Some(file) => {
-            let kubeconfig = kube::config::Kubeconfig::read_from(file)
-                .with_context(|| format!("reading {}", file.display()))?;
-            let options = kube::config::KubeConfigOptions::default();
-            kube::Config::from_custom_kubeconfig(kubeconfig, &options)
-                .await
-                .with_context(|| format!("using {}", file.display()))?
-        }
-        None => kube::Config::incluster().context(
-            "finding kube-apiserver; outside a cluster, name it with `--kubeconfig FILE`",
-        )?,
-    };
-    config.connect_timeout = Some(PATIENCE);
-    config.read_timeout = Some(SILENCE);
-    kube::Client::try_from(config).context("preparing to talk to kube-apiserver")
 }
 
 /// Looks at the database again and again; the check fails once it was away for long.

@@ -8,6 +8,7 @@ mod identity;
 mod informer;
 mod kinds;
 mod life;
+mod pipeline;
 mod protection;
 mod rights;
 

@@ -1,0 +1,154 @@
+//! `muster operator` and `muster worker`: the roles that scan in a cluster. Both speak to
+//! kube-apiserver and to NATS; the operator decides what is to be done, any number of workers do
+//! it. Each waits for the servers it needs and says so.
+
+use crate::cluster::Cluster;
+use crate::inspect::{Origin, Reach};
+use crate::nats::Nats;
+use crate::role::{self, Switch, told_to_stop};
+use anyhow::{Context, Result};
+use clap::Args;
+use muster_operator::Settings;
+use muster_queue::NatsQueue;
+use std::future::Future;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio_util::sync::CancellationToken;
+
+/// How long to wait before a server that is not there is asked again.
+const AGAIN: Duration = Duration::from_secs(2);
+
+#[derive(Args)]
+pub(crate) struct Operator {
+    #[command(flatten)]
+    cluster: Cluster,
+    #[command(flatten)]
+    nats: Nats,
+    /// The namespace in which Muster is installed.
+    #[arg(long, env = "MUSTER_NAMESPACE", default_value = "muster")]
+    namespace: String,
+}
+
+#[derive(Args)]
+pub(crate) struct Worker {
+    #[command(flatten)]
+    cluster: Cluster,
+    #[command(flatten)]
+    nats: Nats,
+    /// The namespace in which Muster is installed.
+    #[arg(long, env = "MUSTER_NAMESPACE", default_value = "muster")]
+    namespace: String,
+    /// Where vulnerability data is kept; made if absent.
+    #[arg(
+        long,
+        env = "MUSTER_DATABASE",
+        value_name = "DIR",
+        default_value = "/var/lib/muster/vulnerabilities"
+    )]
+    database: PathBuf,
+    /// Whether vulnerability data and VEX hubs are fetched; off, what is there is used.
+    #[arg(long, env = "MUSTER_DB_UPDATE", value_enum, default_value = "on")]
+    db_update: Switch,
+    /// A `muster storage`, such as https://muster-storage.muster.svc, through which workers share
+    /// what they find in layers. Without it each reads every layer itself.
+    #[arg(
+        long,
+        env = "MUSTER_LAYERS",
+        value_name = "URL",
+        requires = "layers_ca"
+    )]
+    layers: Option<String>,
+    /// The certificate authority of that server, in PEM.
+    #[arg(long, env = "MUSTER_LAYERS_CA", value_name = "FILE")]
+    layers_ca: Option<PathBuf>,
+    #[command(flatten)]
+    origin: Origin,
+    #[command(flatten)]
+    reach: Reach,
+}
+
+pub(crate) fn operator(command: Operator) -> Result<()> {
+    role::run(async move {
+        let settings = Settings {
+            data: PathBuf::new(),
+            layers: None,
+            update: None,
+            installation: command.namespace,
+        };
+        let client = command.cluster.client().await?;
+        live(client, &command.nats, settings, |operator, stop| {
+            operator.decide(stop)
+        })
+        .await
+    })
+}
+
+pub(crate) fn worker(command: Worker) -> Result<()> {
+    role::run(async move {
+        let client = command.cluster.client().await?;
+        let layers = match (&command.layers, &command.layers_ca) {
+            (Some(server), Some(file)) => {
+                let authorities = std::fs::read(file)
+                    .with_context(|| format!("reading --layers-ca {}", file.display()))?;
+                Some(command.cluster.client_of(server, authorities).await?)
+            }
+            _ => None,
+        };
+        let settings = Settings {
+            data: command.database,
+            layers,
+            update: match command.db_update {
+                Switch::On => Some(command.origin.update(&command.reach, false)?),
+                Switch::Off => None,
+            },
+            installation: command.namespace,
+        };
+        live(client, &command.nats, settings, |operator, stop| {
+            operator.work(stop)
+        })
+        .await
+    })
+}
+
+/// Does the work of a role until it is told to stop, then finishes what is under way.
+async fn live<F: Future<Output = ()>>(
+    client: kube::Client,
+    nats: &Nats,
+    settings: Settings,
+    role: impl FnOnce(Arc<muster_operator::Operator>, CancellationToken) -> F,
+) -> Result<()> {
+    let stop = CancellationToken::new();
+    let queue = tokio::select! {
+        told = told_to_stop() => return told,
+        queue = queue(nats) => Arc::new(queue?),
+    };
+    tracing::info!("working");
+    let operator = muster_operator::Operator::new(client, queue, settings);
+    let mut working = std::pin::pin!(role(operator, stop.clone()));
+    tokio::select! {
+        told = told_to_stop() => {
+            stop.cancel();
+            working.await;
+            tracing::info!("stopped");
+            told
+        }
+        () = &mut working => Ok(()),
+    }
+}
+
+/// The queue, as soon as it can be reached.
+async fn queue(nats: &Nats) -> Result<NatsQueue> {
+    let options = nats
+        .options()
+        .context("no NATS server is named; say where it is with `--nats nats://HOST:4222`")?;
+    loop {
+        match NatsQueue::connect(options.clone(), muster_queue::Settings::default()).await {
+            Err(error) if error.is_transient() => {
+                tracing::warn!(%error, "waiting for NATS");
+                tokio::time::sleep(AGAIN).await;
+            }
+            other => return Ok(other?),
+        }
+    }
+}
