@@ -4,6 +4,7 @@ use muster_scan::report::{Report, ReportFinding, ReportResult};
 use muster_scan::vex::{Document, Statements};
 
 pub(crate) fn run(bytes: &[u8]) {
+    let _ = Document::attached(bytes);
     let Ok(document) = Document::parse(bytes) else {
         return;
     };

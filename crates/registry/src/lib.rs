@@ -21,6 +21,7 @@ mod listing;
 mod manifest;
 mod mirror;
 mod reference;
+mod referrers;
 mod retry;
 mod traffic;
 mod transport;

@@ -7,6 +7,7 @@
 //! Start reading at [`Source`] and [`bills`]; an image of any origin is put together in `image`.
 
 pub mod archive;
+mod attached;
 mod bills;
 pub mod cache;
 mod content;
@@ -27,6 +28,7 @@ mod source;
 mod stream;
 mod tree;
 
+pub use attached::{Attached, attached};
 pub use bills::{Scanned, bills};
 pub use cache::LayerCache;
 pub use daemon::Engine;

@@ -74,6 +74,10 @@ pub(crate) struct Knowledge {
         value_delimiter = ','
     )]
     vex_hub: Vec<String>,
+    /// Ask the registry for VEX documents that are attached to the image. Whoever may push to the
+    /// repository may attach some; signatures are not verified.
+    #[arg(long)]
+    pub(crate) vex_attached: bool,
 }
 
 impl Knowledge {
@@ -150,17 +154,24 @@ pub(crate) struct Said {
 }
 
 impl Said {
-    /// What is said about a bill and its image; nothing where nobody was asked.
-    pub(crate) fn about(&self, bill: &Bill, image: Option<&Purl>) -> Result<Option<Statements>> {
+    /// What is said about a bill and its image, there and in documents attached to it; nothing where
+    /// nobody was asked.
+    pub(crate) fn about(
+        &self,
+        bill: &Bill,
+        image: Option<&Purl>,
+        attached: &[(String, Document)],
+    ) -> Result<Option<Statements>> {
+        let documents = || attached.iter().chain(&self.documents);
         let mut statements = match &self.hubs {
             Some(hubs) => hubs.statements(bill, image)?.statements,
-            None if self.documents.is_empty() => return Ok(None),
+            None if documents().next().is_none() => return Ok(None),
             None => {
-                let names: Vec<&str> = self.documents.iter().map(|(name, _)| &**name).collect();
+                let names: Vec<&str> = documents().map(|(name, _)| &**name).collect();
                 Statements::new(names.join(","))
             }
         };
-        for (name, document) in &self.documents {
+        for (name, document) in documents() {
             statements.add(document, name);
         }
         Ok(Some(statements))

@@ -15,7 +15,9 @@ use muster_scan::output::{Ignored, Inspection, LeftOut, Selection};
 use muster_scan::purl::Purl;
 use muster_scan::report::Report;
 use muster_scan::sbom::Bill;
+use muster_scan::vex::Document;
 use muster_scan::vulnerability::Severity;
+use muster_source::{Source, attached};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -110,7 +112,10 @@ async fn scan(command: Scan) -> Result<ExitCode> {
             let shown = match one {
                 Ok(scanned) => {
                     let platform = scanned.platform.as_ref().map(ToString::to_string);
-                    inspect(&matcher, scanned.bill, platform).await
+                    let attached = command
+                        .attached(target, &scanned.bill, &options, &bars)
+                        .await;
+                    inspect(&matcher, scanned.bill, platform, attached).await
                 }
                 Err(error) => Err(error),
             };
@@ -160,14 +165,14 @@ struct Matcher {
 }
 
 impl Matcher {
-    fn report(&self, bill: &Bill) -> Result<Report> {
+    fn report(&self, bill: &Bill, attached: &[(String, Document)]) -> Result<Report> {
         let database = &*self.data.database;
         let now = jiff::Timestamp::now();
         let findings = matching::find_at(bill, database, now)?;
         let now = now.strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
         let mut report = Report::new(bill, &findings, database.metadata(), Some(&now));
         let image = image_purl(bill);
-        if let Some(statements) = self.said.about(bill, image.as_ref())? {
+        if let Some(statements) = self.said.about(bill, image.as_ref(), attached)? {
             statements.apply(&mut report, image.as_ref());
         }
         report.enrich(&self.data.exploitation);
@@ -179,12 +184,13 @@ async fn inspect(
     matcher: &Option<Arc<Matcher>>,
     bill: Bill,
     platform: Option<String>,
+    attached: Vec<(String, Document)>,
 ) -> Result<(Bill, Option<Inspection>)> {
     let Some(matcher) = matcher.clone() else {
         return Ok((bill, None));
     };
     let work = move || {
-        let report = matcher.report(&bill)?;
+        let report = matcher.report(&bill, &attached)?;
         let inspection = Inspection::new(&bill, platform, report);
         Ok((bill, Some(inspection)))
     };
@@ -194,6 +200,34 @@ async fn inspect(
 }
 
 impl Scan {
+    /// The VEX documents that are attached to an image of a registry, if they are asked for.
+    async fn attached(
+        &self,
+        target: &str,
+        bill: &Bill,
+        options: &muster_source::Options,
+        bars: &Bars,
+    ) -> Vec<(String, Document)> {
+        let Ok(Source::Registry(reference)) = Source::parse(target) else {
+            return Vec::new();
+        };
+        if !self.knowledge.vex_attached || self.output.document().is_some() {
+            return Vec::new();
+        }
+        match attached(&options.client, &reference, &bill.subject.digest).await {
+            Ok(found) => {
+                for problem in found.problems {
+                    bars.say(&format!("warning: {problem}"));
+                }
+                found.documents
+            }
+            Err(error) => {
+                bars.say(&format!("warning: {error}"));
+                Vec::new()
+            }
+        }
+    }
+
     fn selection(&self) -> Result<Selection> {
         let ignored = match &self.ignore_file {
             Some(file) => read_ignored(file)?,

@@ -2,6 +2,7 @@
 //! a report is made, never while scanning, so that a new statement needs no new scan; what they
 //! suppress stays in the report, with the statement beside it.
 
+mod attestation;
 mod csaf;
 mod cyclonedx;
 pub mod hub;

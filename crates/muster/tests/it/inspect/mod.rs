@@ -2,6 +2,7 @@
 //! pipelines run them.
 
 mod archive;
+mod attached;
 mod data;
 mod debian;
 mod hostile;
