@@ -18,6 +18,7 @@ mod hubs;
 mod job;
 mod knowledge;
 mod layers;
+mod leader;
 #[allow(dead_code, reason = "the reconcilers come to use it")]
 mod lease;
 mod message;
@@ -28,4 +29,5 @@ mod refresh;
 mod rematch;
 mod work;
 
+pub use leader::{Election, Terms};
 pub use work::{Operator, Settings};

@@ -2,7 +2,9 @@
 //! object is always applied whole, so that writing it twice is writing it once.
 
 use crate::message::{Job, JobKind};
-use kube::api::{ApiResource, DynamicObject, ListParams, ObjectMeta, Patch, PatchParams};
+use kube::api::{
+    ApiResource, DynamicObject, GroupVersionKind, ListParams, ObjectMeta, Patch, PatchParams,
+};
 use kube::{Api, Client};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -186,6 +188,11 @@ pub(crate) fn noted<'a>(metadata: &'a ObjectMeta, key: &str) -> Option<&'a str> 
 pub(crate) fn is_owned(metadata: &ObjectMeta, uid: &str) -> bool {
     let owners = metadata.owner_references.iter().flatten();
     owners.into_iter().any(|owner| owner.uid == uid)
+}
+
+/// Where Leases are served.
+pub(crate) fn lease_resource() -> ApiResource {
+    ApiResource::from_gvk(&GroupVersionKind::gvk("coordination.k8s.io", "v1", "Lease"))
 }
 
 /// The metadata of an object made for a job: it goes with its owner.
