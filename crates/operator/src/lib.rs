@@ -4,13 +4,13 @@
 //! at [`Operator`].
 //!
 //! A ScanJob becomes Images ([`catalog`]), an Image its SBOM ([`bill`]), an SBOM its
-//! VulnerabilityReport ([`findings`]); [`job`] decides how far a ScanJob has come. When the data
-//! that reports are made with is replaced, they are made again ([`rematch`]).
+//! VulnerabilityReport ([`findings`]); [`job`] decides how far a ScanJob has come, [`discovery`] how
+//! far a RegistryDiscovery has, which needs no findings. When the data that reports are made with is
+//! replaced, they are made again ([`rematch`]).
 
 mod access;
 mod bill;
 mod catalog;
-#[allow(dead_code, reason = "the reconcilers come to use it")]
 mod discovery;
 mod findings;
 mod history;
@@ -19,11 +19,11 @@ mod job;
 mod knowledge;
 mod layers;
 mod leader;
-#[allow(dead_code, reason = "the reconcilers come to use it")]
 mod lease;
 mod message;
 mod name;
 mod object;
+mod progress;
 mod reconcile;
 mod refresh;
 mod rematch;

@@ -221,6 +221,14 @@ pub(crate) fn is_for(metadata: &ObjectMeta, job: &Job) -> bool {
     labels.and_then(|labels| labels.get(key)) == Some(&job.uid)
 }
 
+/// Makes an object go with its owner, without keeping that.
+pub(crate) fn owned_by(kind: Kind, owner: &DynamicObject) -> Value {
+    json!({
+        "apiVersion": kind.api_version(), "kind": kind.kind, "name": owner.metadata.name,
+        "uid": owner.metadata.uid, "controller": true, "blockOwnerDeletion": false,
+    })
+}
+
 /// What ties an object to its job, and to this program.
 fn labels(job: &Job) -> Value {
     /// A label's value is shorter than a name may be.
