@@ -141,7 +141,6 @@ pub(crate) async fn reserve(
 }
 
 /// Who works on a Registry; none if it is free.
-#[allow(dead_code, reason = "the Registry comes to use it")]
 pub(crate) async fn held_by(
     client: &Client,
     installation: &str,
@@ -174,6 +173,19 @@ pub(crate) async fn release(
     match read(&lease) {
         Some(claim) if claim.holder == *me => delete(&api, &lease).await,
         _ => Ok(()),
+    }
+}
+
+/// Leaves nothing behind of a Registry that goes.
+pub(crate) async fn forget(
+    client: &Client,
+    installation: &str,
+    place: Place<'_>,
+) -> Result<(), Trouble> {
+    let api = leases(client, installation);
+    match api.get_opt(&name::of(place)).await? {
+        Some(lease) => delete(&api, &lease).await,
+        None => Ok(()),
     }
 }
 

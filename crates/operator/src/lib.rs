@@ -5,8 +5,9 @@
 //!
 //! A ScanJob becomes Images ([`catalog`]), an Image its SBOM ([`bill`]), an SBOM its
 //! VulnerabilityReport ([`findings`]); [`job`] decides how far a ScanJob has come, [`discovery`] how
-//! far a RegistryDiscovery has, which needs no findings. When the data that reports are made with is
-//! replaced, they are made again ([`rematch`]).
+//! far a RegistryDiscovery has, which needs no findings. Which of them may work on a Registry is
+//! said by a [`lease`], and when they do, by [`registry`]. When the data that reports are made with
+//! is replaced, they are made again ([`rematch`]).
 
 mod access;
 mod bill;
@@ -26,7 +27,9 @@ mod object;
 mod progress;
 mod reconcile;
 mod refresh;
+mod registry;
 mod rematch;
+mod schedule;
 mod work;
 
 pub use leader::{Election, Terms};

@@ -159,6 +159,24 @@ impl Kind {
         }
     }
 
+    /// Changes an object by a JSON patch.
+    pub(crate) async fn revise(
+        &self,
+        client: &Client,
+        namespace: &str,
+        name: &str,
+        operations: &Value,
+    ) -> Result<(), kube::Error> {
+        let path = self.path(namespace, name);
+        let body = operations.to_string().into_bytes();
+        let request = http::Request::patch(format!("{path}?fieldManager={MANAGER}"))
+            .header("content-type", "application/json-patch+json")
+            .header("content-length", body.len())
+            .body(body)
+            .map_err(kube::Error::HttpError)?;
+        client.request_text(request).await.map(drop)
+    }
+
     /// Changes some fields of an object.
     pub(crate) async fn merge(
         &self,

@@ -6,7 +6,8 @@ use crate::knowledge::Knowledge;
 use crate::message::{CATALOG, GENERATE, Job, Message, REMATCH, Rematch, SCAN};
 use crate::object::{FAILURE, IMAGE};
 use crate::{
-    bill, catalog, discovery, findings, hubs, layers, progress, reconcile, refresh, rematch,
+    bill, catalog, discovery, findings, hubs, layers, progress, reconcile, refresh, registry,
+    rematch,
 };
 use kube::Client;
 use muster_advisories::Update;
@@ -211,6 +212,7 @@ impl Operator {
         tokio::join!(
             reconcile::run(self.clone(), stop.clone()),
             discovery::reconcile::run(self.clone(), stop.clone()),
+            registry::reconcile::run(self.clone(), stop.clone()),
             rematch::run(self.clone(), stop.clone()),
             self.clone().fetch(stop.clone()),
             work(CATALOG, 2),

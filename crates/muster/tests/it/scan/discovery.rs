@@ -314,3 +314,46 @@ async fn a_discovery_waits_is_called_off_or_cannot_be_done() -> Result<()> {
     );
     Ok(())
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_registry_goes_when_its_job_has_ended() -> Result<()> {
+    let server = Registry::start()?;
+    push(&server, 2024).await?;
+    let gate = Gate::default();
+    let proxy = gate.before(&server).await?;
+    let muster = Muster::start(env!("CARGO_BIN_EXE_muster"))?;
+    let kubectl = Kubectl::new(&muster.kubeconfig_path())?;
+    let manifest = registry("local", &proxy.host());
+    kubectl.succeed_with(&["apply", "-f", "-"], &manifest.to_string())?;
+    wait::until("a status", LIMIT, || {
+        let registry = get(&kubectl, &["registry", "local"])?;
+        let reachable = &registry["status"]["conditions"][0];
+        Ok((reachable["type"] == "Reachable" && reachable["status"] == "True").then_some(()))
+    })?;
+
+    let blob = digest(&layer()?.1);
+    gate.close(&blob);
+    kubectl.succeed_with(&["apply", "-f", "-"], &discovery("first", "local"))?;
+    until(&kubectl, "first", "succeeds", is("Succeeded"))?;
+    kubectl.succeed(&["delete", "registry", "local", "--wait=false"])?;
+    let leaving = get(&kubectl, &["registry", "local"])?;
+    assert!(
+        leaving["metadata"]["deletionTimestamp"].is_string(),
+        "{leaving}"
+    );
+
+    // Nothing new begins on it.
+    kubectl.succeed_with(&["apply", "-f", "-"], &discovery("late", "local"))?;
+    let waiting = until(&kubectl, "late", "waits or is refused", |status| {
+        status["currentStatus"].is_string()
+    })?;
+    assert_ne!(waiting["status"]["currentStatus"], "Running");
+    assert_eq!(count(&kubectl, "images")?, 2);
+    get(&kubectl, &["registry", "local"])?;
+
+    gate.open(&blob);
+    kubectl.succeed(&["wait", "--for=delete", "registry/local", "--timeout=180s"])?;
+    wait::until("the end of what was found", LIMIT, || {
+        Ok((count(&kubectl, "images")? == 0 && holder(&kubectl, "local")?.is_none()).then_some(()))
+    })
+}
