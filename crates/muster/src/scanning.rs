@@ -8,7 +8,7 @@ use crate::nats::Nats;
 use crate::role::{self, Switch, told_to_stop};
 use anyhow::{Context, Result};
 use clap::Args;
-use muster_operator::Settings;
+use muster_operator::{Election, Settings, Terms};
 use muster_queue::NatsQueue;
 use std::future::Future;
 use std::path::PathBuf;
@@ -74,14 +74,24 @@ pub(crate) fn operator(command: Operator) -> Result<()> {
             data: PathBuf::new(),
             layers: None,
             update: None,
-            installation: command.namespace,
+            installation: command.namespace.clone(),
         };
         let client = command.cluster.client().await?;
-        live(client, &command.nats, settings, |operator, stop| {
-            operator.decide(stop)
-        })
-        .await
+        let identity = identity();
+        let election = Election::new(&client, &command.namespace, &identity, Terms::default());
+        // Of several operators one decides; the others wait to take over.
+        let lead = async |operator: Arc<muster_operator::Operator>, stop| {
+            let decide = |term| operator.clone().decide(term);
+            election.run(decide, stop).await;
+        };
+        live(client, &command.nats, settings, lead).await
     })
+}
+
+/// A name that no other process has.
+fn identity() -> String {
+    let host = std::env::var("HOSTNAME").unwrap_or_else(|_| "operator".into());
+    format!("{host}-{}", uuid::Uuid::new_v4())
 }
 
 pub(crate) fn worker(command: Worker) -> Result<()> {

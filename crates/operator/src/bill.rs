@@ -3,9 +3,9 @@
 //! SBOM that is there is made again only by a newer analyzer; neither is the inventory of a layer.
 
 use crate::access;
-use crate::message::{Message, SCAN};
+use crate::message::{JobKind, Message, SCAN};
 use crate::object::{ANALYZER, IMAGE, READ_BY, SBOM, is_for, is_owned, made_for, marked, noted};
-use crate::reconcile;
+use crate::progress;
 use crate::work::{Operator, Trouble};
 use kube::api::ObjectMeta;
 use muster_registry::{Digest, Repository};
@@ -39,7 +39,7 @@ struct Written<'a> {
 pub(crate) async fn generate(operator: &Operator, message: &Message) -> Result<(), Trouble> {
     let (job, client) = (&message.job, operator.client());
     let name = message.image.as_deref().unwrap_or_default();
-    if reconcile::live(operator, job).await?.is_none() {
+    if progress::live(operator, job).await?.is_none() {
         return Ok(());
     }
     let Some(image) = IMAGE.read::<Image>(client, &job.namespace, name).await? else {
@@ -75,7 +75,10 @@ pub(crate) async fn generate(operator: &Operator, message: &Message) -> Result<(
             SBOM.apply(client, &job.namespace, name, &written).await?;
         }
     }
-    operator.send(SCAN, "scanSBOM", message).await
+    match job.kind {
+        JobKind::ScanJob => operator.send(SCAN, "scanSBOM", message).await,
+        JobKind::RegistryDiscovery => Ok(()),
+    }
 }
 
 /// Reads an image and writes its bill.

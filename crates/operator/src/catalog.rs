@@ -2,10 +2,10 @@
 //! owned by its Registry. How many there are is written down last, when all of them exist.
 
 use crate::access::{self, Access};
-use crate::message::Job;
+use crate::message::{Job, JobKind};
 use crate::object::{IMAGE, REGISTRY, is_absent, made_for};
 use crate::work::{Operator, Trouble};
-use crate::{name, reconcile};
+use crate::{name, progress};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use kube::api::{DeleteParams, ListParams};
@@ -16,7 +16,7 @@ use std::collections::BTreeSet;
 
 /// Creates the Images of a job.
 pub(crate) async fn create(operator: &Operator, job: &Job) -> Result<(), Trouble> {
-    let Some(object) = reconcile::live(operator, job).await? else {
+    let Some(object) = progress::live(operator, job).await? else {
         return Ok(());
     };
     let registry = object.data["spec"]["registry"].as_str().unwrap_or_default();
@@ -31,7 +31,7 @@ pub(crate) async fn create(operator: &Operator, job: &Job) -> Result<(), Trouble
         let why = "this version scans whole Registries; leave out spec.repositories";
         return Err(Trouble::permanent(why));
     }
-    reconcile::begin(operator, job).await?;
+    progress::begin(operator, job).await?;
     let mut listing = Listing::default();
     for repository in repositories(&access).await? {
         listing.read(&access, &repository).await?;
@@ -45,10 +45,10 @@ pub(crate) async fn create(operator: &Operator, job: &Job) -> Result<(), Trouble
             .await?;
         made.insert(name);
     }
-    if listing.failures.is_empty() {
+    if job.kind == JobKind::ScanJob && listing.failures.is_empty() {
         forget(operator, &job.namespace, registry, &made).await?;
     }
-    reconcile::listed(operator, job, made.len(), &listing.failures).await
+    progress::listed(operator, job, made.len(), &listing.failures).await
 }
 
 /// Deletes the Images of a Registry that are there no longer, or mean something else by now.

@@ -7,13 +7,11 @@
 mod name;
 
 use crate::message::{Job, JobKind};
-use crate::object::{MANAGER, REGISTRY, is_absent};
+use crate::object::{MANAGER, REGISTRY, is_absent, lease_resource};
 use crate::work::Trouble;
 use crate::{discovery, job};
 use jiff::{SignedDuration, Timestamp};
-use kube::api::{
-    ApiResource, DeleteParams, DynamicObject, GroupVersionKind, PostParams, Preconditions,
-};
+use kube::api::{DeleteParams, DynamicObject, PostParams, Preconditions};
 use kube::{Api, Client, ResourceExt};
 use serde_json::{Value, json};
 
@@ -132,6 +130,7 @@ pub(crate) async fn acquire(
 
 /// Takes a Registry for an object that is about to be created, for a few seconds: the object
 /// acquires it, or the claim lapses.
+#[allow(dead_code, reason = "admission comes to use it")]
 pub(crate) async fn reserve(
     client: &Client,
     installation: &str,
@@ -171,9 +170,27 @@ pub(crate) async fn release(
     let Some(lease) = api.get_opt(&name::of(place)).await? else {
         return Ok(());
     };
-    if read(&lease).is_none_or(|claim| claim.holder != *me) {
-        return Ok(());
+    match read(&lease) {
+        Some(claim) if claim.holder == *me => delete(&api, &lease).await,
+        _ => Ok(()),
     }
+}
+
+/// Leaves nothing behind of a Registry that goes.
+pub(crate) async fn forget(
+    client: &Client,
+    installation: &str,
+    place: Place<'_>,
+) -> Result<(), Trouble> {
+    let api = leases(client, installation);
+    match api.get_opt(&name::of(place)).await? {
+        Some(lease) => delete(&api, &lease).await,
+        None => Ok(()),
+    }
+}
+
+/// Deletes a Lease as it was read.
+async fn delete(api: &Api<DynamicObject>, lease: &DynamicObject) -> Result<(), Trouble> {
     let exactly = DeleteParams {
         preconditions: Some(Preconditions {
             resource_version: lease.resource_version(),
@@ -246,8 +263,7 @@ async fn swap(
 }
 
 fn leases(client: &Client, installation: &str) -> Api<DynamicObject> {
-    let kind = GroupVersionKind::gvk("coordination.k8s.io", "v1", "Lease");
-    Api::namespaced_with(client.clone(), installation, &ApiResource::from_gvk(&kind))
+    Api::namespaced_with(client.clone(), installation, &lease_resource())
 }
 
 /// What a Lease says; none if nobody holds it, or nobody we know of.
@@ -283,8 +299,7 @@ fn written(
     if let Some(lasts) = lasts {
         spec["leaseDurationSeconds"] = json!(lasts.as_secs());
     }
-    let kind = GroupVersionKind::gvk("coordination.k8s.io", "v1", "Lease");
-    let mut lease = DynamicObject::new(&name::of(place), &ApiResource::from_gvk(&kind));
+    let mut lease = DynamicObject::new(&name::of(place), &lease_resource());
     lease.metadata.resource_version = known.and_then(ResourceExt::resource_version);
     let about = format!("{}/{}", place.namespace, place.registry);
     lease.annotations_mut().insert(ABOUT.into(), about);

@@ -4,13 +4,14 @@
 //! at [`Operator`].
 //!
 //! A ScanJob becomes Images ([`catalog`]), an Image its SBOM ([`bill`]), an SBOM its
-//! VulnerabilityReport ([`findings`]); [`job`] decides how far a ScanJob has come. When the data
-//! that reports are made with is replaced, they are made again ([`rematch`]).
+//! VulnerabilityReport ([`findings`]); [`job`] decides how far a ScanJob has come, [`discovery`] how
+//! far a RegistryDiscovery has, which needs no findings. Which of them may work on a Registry is
+//! said by a [`lease`], and when they do, by [`registry`]. When the data that reports are made with
+//! is replaced, they are made again ([`rematch`]).
 
 mod access;
 mod bill;
 mod catalog;
-#[allow(dead_code, reason = "the reconcilers come to use it")]
 mod discovery;
 mod findings;
 mod history;
@@ -18,14 +19,18 @@ mod hubs;
 mod job;
 mod knowledge;
 mod layers;
-#[allow(dead_code, reason = "the reconcilers come to use it")]
+mod leader;
 mod lease;
 mod message;
 mod name;
 mod object;
+mod progress;
 mod reconcile;
 mod refresh;
+mod registry;
 mod rematch;
+mod schedule;
 mod work;
 
+pub use leader::{Election, Terms};
 pub use work::{Operator, Settings};

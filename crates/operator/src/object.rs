@@ -2,7 +2,9 @@
 //! object is always applied whole, so that writing it twice is writing it once.
 
 use crate::message::{Job, JobKind};
-use kube::api::{ApiResource, DynamicObject, ListParams, ObjectMeta, Patch, PatchParams};
+use kube::api::{
+    ApiResource, DynamicObject, GroupVersionKind, ListParams, ObjectMeta, Patch, PatchParams,
+};
 use kube::{Api, Client};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -157,6 +159,24 @@ impl Kind {
         }
     }
 
+    /// Changes an object by a JSON patch.
+    pub(crate) async fn revise(
+        &self,
+        client: &Client,
+        namespace: &str,
+        name: &str,
+        operations: &Value,
+    ) -> Result<(), kube::Error> {
+        let path = self.path(namespace, name);
+        let body = operations.to_string().into_bytes();
+        let request = http::Request::patch(format!("{path}?fieldManager={MANAGER}"))
+            .header("content-type", "application/json-patch+json")
+            .header("content-length", body.len())
+            .body(body)
+            .map_err(kube::Error::HttpError)?;
+        client.request_text(request).await.map(drop)
+    }
+
     /// Changes some fields of an object.
     pub(crate) async fn merge(
         &self,
@@ -188,6 +208,11 @@ pub(crate) fn is_owned(metadata: &ObjectMeta, uid: &str) -> bool {
     owners.into_iter().any(|owner| owner.uid == uid)
 }
 
+/// Where Leases are served.
+pub(crate) fn lease_resource() -> ApiResource {
+    ApiResource::from_gvk(&GroupVersionKind::gvk("coordination.k8s.io", "v1", "Lease"))
+}
+
 /// The metadata of an object made for a job: it goes with its owner.
 pub(crate) fn made_for(job: &Job, name: &str, owner: Kind, owner_name: &str, uid: &str) -> Value {
     json!({
@@ -212,6 +237,14 @@ pub(crate) fn is_for(metadata: &ObjectMeta, job: &Job) -> bool {
     let (key, _) = keys(job.kind);
     let labels = metadata.labels.as_ref();
     labels.and_then(|labels| labels.get(key)) == Some(&job.uid)
+}
+
+/// Makes an object go with its owner, without keeping that.
+pub(crate) fn owned_by(kind: Kind, owner: &DynamicObject) -> Value {
+    json!({
+        "apiVersion": kind.api_version(), "kind": kind.kind, "name": owner.metadata.name,
+        "uid": owner.metadata.uid, "controller": true, "blockOwnerDeletion": false,
+    })
 }
 
 /// What ties an object to its job, and to this program.

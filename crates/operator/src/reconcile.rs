@@ -33,7 +33,7 @@ const TOGETHER: Duration = Duration::from_millis(250);
 /// How many jobs are looked at at once.
 const AT_ONCE: u16 = 8;
 /// How many reasons are kept for what could not be listed.
-const MOST_UNLISTED: usize = 1000;
+pub(crate) const MOST_UNLISTED: usize = 1000;
 
 /// Reconciles until `stop`.
 pub(crate) async fn run(operator: Arc<Operator>, stop: CancellationToken) {
@@ -173,21 +173,21 @@ async fn load(operator: &Operator, object: &DynamicObject, job: &Job) -> Result<
 
 /// What the catalog came to. It is written in one piece, when every image exists.
 #[derive(Deserialize, Serialize)]
-struct Cataloged {
+pub(crate) struct Cataloged {
     /// How many images there are, with what could not be listed.
-    images: usize,
+    pub(crate) images: usize,
     /// Why something could not be listed.
-    unlisted: Vec<String>,
+    pub(crate) unlisted: Vec<String>,
 }
 
 impl Cataloged {
-    fn of(object: &DynamicObject) -> Option<Self> {
+    pub(crate) fn of(object: &DynamicObject) -> Option<Self> {
         serde_json::from_str(noted(&object.metadata, CATALOGED)?).ok()
     }
 }
 
 /// Why this job cannot scan an image.
-fn failure(image: &ObjectMeta, uid: &str) -> Option<String> {
+pub(crate) fn failure(image: &ObjectMeta, uid: &str) -> Option<String> {
     let (job, why) = noted(image, FAILURE)?.split_once(": ")?;
     (job == uid).then(|| why.to_owned())
 }

@@ -5,7 +5,10 @@
 use crate::knowledge::Knowledge;
 use crate::message::{CATALOG, GENERATE, Job, Message, REMATCH, Rematch, SCAN};
 use crate::object::{FAILURE, IMAGE};
-use crate::{bill, catalog, findings, hubs, layers, reconcile, refresh, rematch};
+use crate::{
+    bill, catalog, discovery, findings, hubs, layers, progress, reconcile, refresh, registry,
+    rematch,
+};
 use kube::Client;
 use muster_advisories::Update;
 use muster_advisories::hub::Fetch;
@@ -124,7 +127,6 @@ impl Operator {
     }
 
     /// The namespace of our own Leases.
-    #[allow(dead_code, reason = "the reconcilers come to use it")]
     pub(crate) fn installation(&self) -> &str {
         &self.installation
     }
@@ -201,7 +203,11 @@ impl Operator {
 
     /// Decides what is to be done, and hands it out.
     pub async fn decide(self: Arc<Self>, stop: CancellationToken) {
-        reconcile::run(self, stop).await;
+        tokio::join!(
+            reconcile::run(self.clone(), stop.clone()),
+            discovery::reconcile::run(self.clone(), stop.clone()),
+            registry::reconcile::run(self, stop),
+        );
     }
 
     /// Does what is handed out.
@@ -284,7 +290,7 @@ impl Operator {
         why: &str,
     ) -> Result<(), Trouble> {
         let Some(image) = image else {
-            return reconcile::fail(self, job, why).await;
+            return progress::fail(self, job, why).await;
         };
         let failure = format!("{}: {why}", job.uid);
         let patch = json!({"metadata": {"annotations": {FAILURE: failure}}});

@@ -37,6 +37,12 @@ impl Muster {
         Muster::start_with(binary, &[])
     }
 
+    /// As [`Muster::start`], with nobody at work: the API is served, and what is written there stays
+    /// as it was written.
+    pub fn start_idle(binary: impl AsRef<Path>) -> Result<Muster> {
+        Muster::start_with(binary, &["--scanning", "off"])
+    }
+
     /// Starts the binary with further arguments after `up`.
     pub fn start_with(binary: impl AsRef<Path>, arguments: &[&str]) -> Result<Muster> {
         let directory = Directory::new("up")?;

@@ -131,15 +131,20 @@ fn scan_job_status() -> Schema {
 
 fn discovery_spec() -> Schema {
     object()
-        .describe("What to discover; it cannot be changed later.")
+        .describe("What to discover; it cannot be changed later, only called off.")
         .required("registry", registry_name())
         .field(
             "registrySpec",
             registry::spec().describe("The Registry's spec as it was when the discovery began."),
         )
+        .field(
+            "cancel",
+            boolean().describe("Calls the discovery off; it ends with the status Cancel."),
+        )
 }
 
 fn discovery_status() -> Schema {
+    let count = |about: &str| int64().at_least(0.0).describe(about);
     object()
         .describe("How far the discovery has come.")
         .field(
@@ -163,5 +168,15 @@ fn discovery_status() -> Schema {
         .field(
             "finishedAt",
             timestamp().describe("When the discovery ended, well or not."),
+        )
+        .field(
+            "completedAt",
+            timestamp().describe("When no image waited for its SBOM any more."),
+        )
+        .field("imagesCount", count("How many images were found."))
+        .field("sbomsCount", count("How many of them have their SBOM."))
+        .field(
+            "failedImagesCount",
+            count("How many images could not be listed, or have no SBOM."),
         )
 }

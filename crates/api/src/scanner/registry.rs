@@ -2,7 +2,7 @@
 
 use super::{CATEGORY, GROUP, VERSION};
 use crate::{condition, platform, validate};
-use muster_kind::schema::{Schema, boolean, int32, list, map, object, string, timestamp};
+use muster_kind::schema::{Schema, boolean, int32, int64, list, map, object, string, timestamp};
 use muster_kind::{Column, Kind};
 
 /// The kind.
@@ -18,6 +18,12 @@ pub fn registry() -> Kind {
         .column(Column::string("URI", ".spec.uri"))
         .column(Column::string("Interval", ".spec.scanInterval"))
         .column(Column::string("Catalog", ".spec.catalogType").wide())
+        .column(Column::string(
+            "Reachable",
+            r#".status.conditions[?(@.type=="Reachable")].status"#,
+        ))
+        .column(Column::date("Last scan", ".status.lastScan.completionTime"))
+        .column(Column::integer("Images", ".status.imagesCount").wide())
         .column(Column::date("Last scheduled", ".status.lastScheduledTime").wide())
         .column(Column::age())
         .validated_by(validate::registry::registry)
@@ -180,10 +186,71 @@ fn status() -> Schema {
     condition::status("Whether the registry answers, and whether its findings are up to date.")
         .field(
             "lastScheduledTime",
-            timestamp().describe("When a scan or discovery was last started by schedule."),
+            timestamp().describe("When a discovery was last started by schedule."),
         )
         .field(
             "nextScheduledTime",
             timestamp().describe("When the next one is due, if there is a schedule."),
         )
+        .field(
+            "nextScanTime",
+            timestamp().describe("When the next scan is due, if there is an interval."),
+        )
+        .field(
+            "lastProbeTime",
+            timestamp().describe("When the registry was last asked whether it answers."),
+        )
+        .field("lastScan", last_scan())
+        .field("lastDiscovery", last_discovery())
+        .field(
+            "imagesCount",
+            count("How many images were there when it was last looked through."),
+        )
+        .field(
+            "covered",
+            list(string())
+                .atomic()
+                .describe("Hashes of those parts of the spec that a scan was started for."),
+        )
+}
+
+fn count(about: &str) -> Schema {
+    int64().at_least(0.0).describe(about)
+}
+
+fn last_scan() -> Schema {
+    object()
+        .describe("The last scan of everything that ended.")
+        .field("name", string().describe("Name of the ScanJob."))
+        .field("result", result())
+        .field("message", string().describe("What it said at the end."))
+        .field("startTime", timestamp().describe("When work on it began."))
+        .field("completionTime", timestamp().describe("When it ended."))
+        .field("imagesCount", count("How many images there were to scan."))
+        .field(
+            "scannedImagesCount",
+            count("How many images have their findings."),
+        )
+        .field(
+            "failedImagesCount",
+            count("How many images could not be scanned."),
+        )
+}
+
+fn last_discovery() -> Schema {
+    object()
+        .describe("The last discovery that ended.")
+        .field("name", string().describe("Name of the RegistryDiscovery."))
+        .field("result", result())
+        .field("message", string().describe("What it said at the end."))
+        .field("startedAt", timestamp().describe("When it began."))
+        .field("finishedAt", timestamp().describe("When it ended."))
+        .field("imagesCount", count("How many images it found."))
+        .field("sbomsCount", count("How many of them have their SBOM."))
+}
+
+fn result() -> Schema {
+    string()
+        .one_of(["Succeeded", "Failed", "Canceled"])
+        .describe("How it ended.")
 }

@@ -20,7 +20,7 @@ fn text(path: &Path) -> &str {
 
 #[test]
 fn a_backup_of_a_running_server_brings_it_back() -> Result<()> {
-    let mut server = Muster::start(MUSTER)?;
+    let mut server = Muster::start_idle(MUSTER)?;
     let files = tempfile::tempdir()?;
     let file = files.path().join("monday");
     let data = server.data().to_owned();

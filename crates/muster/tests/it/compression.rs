@@ -13,7 +13,7 @@ const OBJECTS: usize = 1200;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn large_lists_are_compressed_for_those_who_take_it() -> Result<()> {
-    let muster = Muster::start(env!("CARGO_BIN_EXE_muster"))?;
+    let muster = Muster::start_idle(env!("CARGO_BIN_EXE_muster"))?;
     let client = Client::new(muster.kubeconfig())?;
     for index in 0..OBJECTS {
         let object = json!({

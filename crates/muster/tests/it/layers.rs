@@ -21,8 +21,7 @@ struct Owner {
 
 impl Owner {
     fn start() -> Result<Owner> {
-        let arguments = ["--scanning", "off"];
-        let muster = Muster::start_with(env!("CARGO_BIN_EXE_muster"), &arguments)?;
+        let muster = Muster::start_idle(env!("CARGO_BIN_EXE_muster"))?;
         let client = Client::new(muster.kubeconfig())?;
         Ok(Owner { muster, client })
     }

@@ -12,6 +12,7 @@ mod hub;
 mod inspect;
 mod kubectl;
 mod layers;
+mod leader;
 mod scan;
 mod shared_layers;
 mod start;

@@ -32,22 +32,27 @@ fn tell(muster: &Muster, story: &str) -> Result<()> {
 
 #[test]
 fn the_dynamic_client_reads_writes_and_pages_through_our_kinds() -> Result<()> {
-    tell(&Muster::start(env!("CARGO_BIN_EXE_muster"))?, "dynamic")
+    tell(
+        &Muster::start_idle(env!("CARGO_BIN_EXE_muster"))?,
+        "dynamic",
+    )
 }
 
 #[test]
 fn the_typed_client_knows_the_built_in_kinds() -> Result<()> {
-    tell(&Muster::start(env!("CARGO_BIN_EXE_muster"))?, "typed")
+    tell(&Muster::start_idle(env!("CARGO_BIN_EXE_muster"))?, "typed")
 }
 
 #[test]
 fn a_watch_resumes_where_it_was() -> Result<()> {
-    tell(&Muster::start(env!("CARGO_BIN_EXE_muster"))?, "resume")
+    tell(&Muster::start_idle(env!("CARGO_BIN_EXE_muster"))?, "resume")
 }
 
 #[test]
 fn what_is_forgotten_is_gone_and_a_new_list_helps() -> Result<()> {
     let forgetful = [
+        "--scanning",
+        "off",
         "--history-seconds=0",
         "--history-events=1",
         "--upkeep-seconds=1",

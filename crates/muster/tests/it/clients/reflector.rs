@@ -200,7 +200,7 @@ pub(crate) fn streaming() -> watcher::Config {
 #[tokio::test(flavor = "multi_thread")]
 async fn our_kinds_are_reflected_by_list_and_by_stream() -> Result<()> {
     for config in [listing(), streaming()] {
-        let muster = Muster::start(env!("CARGO_BIN_EXE_muster"))?;
+        let muster = Muster::start_idle(env!("CARGO_BIN_EXE_muster"))?;
         let client = client(&muster.kubeconfig_path()).await?;
         let kind = registries();
         let api: Api<DynamicObject> = Api::namespaced_with(client, "default", &kind);
@@ -212,7 +212,7 @@ async fn our_kinds_are_reflected_by_list_and_by_stream() -> Result<()> {
 #[tokio::test(flavor = "multi_thread")]
 async fn built_in_kinds_are_reflected_by_list_and_by_stream() -> Result<()> {
     for config in [listing(), streaming()] {
-        let muster = Muster::start(env!("CARGO_BIN_EXE_muster"))?;
+        let muster = Muster::start_idle(env!("CARGO_BIN_EXE_muster"))?;
         let client = client(&muster.kubeconfig_path()).await?;
         let api: Api<ConfigMap> = Api::namespaced(client, "default");
         journey(api, "ConfigMap", (), config).await?;
@@ -223,7 +223,7 @@ async fn built_in_kinds_are_reflected_by_list_and_by_stream() -> Result<()> {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_reflector_resumes_after_the_server_was_killed() -> Result<()> {
     for config in [listing(), streaming()] {
-        let mut muster = Muster::start(env!("CARGO_BIN_EXE_muster"))?;
+        let mut muster = Muster::start_idle(env!("CARGO_BIN_EXE_muster"))?;
         let client = client(&muster.kubeconfig_path()).await?;
         let kind = registries();
         let api: Api<DynamicObject> = Api::namespaced_with(client, "default", &kind);
@@ -245,6 +245,8 @@ async fn a_reflector_resumes_after_the_server_was_killed() -> Result<()> {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_reflector_begins_again_where_its_history_is_forgotten() -> Result<()> {
     let forgetful = [
+        "--scanning",
+        "off",
         "--history-seconds=0",
         "--history-events=1",
         "--upkeep-seconds=1",

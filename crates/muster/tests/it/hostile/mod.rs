@@ -25,7 +25,7 @@ struct Victim {
 
 impl Victim {
     fn start() -> Result<Victim> {
-        let muster = Muster::start(env!("CARGO_BIN_EXE_muster"))?;
+        let muster = Muster::start_idle(env!("CARGO_BIN_EXE_muster"))?;
         let client = Client::new(muster.kubeconfig())?;
         Ok(Victim { muster, client })
     }

@@ -21,7 +21,10 @@ fn a_table_has_the_columns_of_the_kind() -> Result<()> {
     let scene = scene("get-table")?;
     let table = scene.run("get registries")?;
     let rows = cells(&table);
-    assert_eq!(rows[0], ["NAME", "URI", "INTERVAL", "AGE"]);
+    assert_eq!(
+        rows[0],
+        ["NAME", "URI", "INTERVAL", "REACHABLE", "LAST SCAN", "AGE"]
+    );
     assert_eq!(rows[1][..3], ["one", "one.example.org", "24h"]);
     assert_eq!(rows.len(), 4, "{table}");
     let wide = scene.run("get reg -o wide")?;
@@ -32,6 +35,9 @@ fn a_table_has_the_columns_of_the_kind() -> Result<()> {
             "URI",
             "INTERVAL",
             "CATALOG",
+            "REACHABLE",
+            "LAST SCAN",
+            "IMAGES",
             "LAST SCHEDULED",
             "AGE"
         ]

@@ -35,7 +35,7 @@ fn stage() -> Result<Arc<Stage>> {
     if let Some(stage) = shared.upgrade() {
         return Ok(stage);
     }
-    let muster = Muster::start(env!("CARGO_BIN_EXE_muster"))?;
+    let muster = Muster::start_idle(env!("CARGO_BIN_EXE_muster"))?;
     let stage = Arc::new(Stage {
         kubectl: Kubectl::new(&muster.kubeconfig_path())?,
         _muster: muster,

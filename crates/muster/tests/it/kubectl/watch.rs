@@ -68,7 +68,10 @@ fn a_watch_prints_what_is_there_and_then_every_change() -> Result<()> {
     let scene = Scene::new("watch-table")?;
     scene.apply(&registry("seen", "before.example.org"))?;
     let mut watching = Watching::start(&scene, "get registries -w")?;
-    assert_eq!(watching.row()?, ["NAME", "URI", "INTERVAL", "AGE"]);
+    assert_eq!(
+        watching.row()?,
+        ["NAME", "URI", "INTERVAL", "REACHABLE", "LAST SCAN", "AGE"]
+    );
     assert_eq!(watching.row()?[..2], ["seen", "before.example.org"]);
     scene.apply(&registry("seen", "after.example.org"))?;
     assert_eq!(watching.row()?[..2], ["seen", "after.example.org"]);

@@ -1,7 +1,9 @@
 //! From a registry to a workload's report, all by kubectl: a real registry with a real image, a
 //! vulnerability database as it is published, and `muster up` between them.
 
+mod automatic;
 mod data;
+mod discovery;
 
 use anyhow::{Context, Result};
 use flate2::Compression;
@@ -123,7 +125,7 @@ pub(crate) fn manifests(host: &str) -> String {
         "apiVersion": "sbomscanner.kubewarden.io/v1alpha1", "kind": "Registry",
         "metadata": {"name": "local", "namespace": "default"},
         "spec": {
-            "uri": host, "catalogType": "NoCatalog", "insecure": true,
+            "uri": host, "catalogType": "NoCatalog", "insecure": true, "scanOnChange": false,
             "repositories": [{"name": "team/app"}], "discoveryJob": {"suspend": true},
         },
     });

@@ -45,7 +45,7 @@ pub(super) struct Alone {
 
 impl Alone {
     pub(super) fn start() -> Result<Alone> {
-        let muster = Muster::start(env!("CARGO_BIN_EXE_muster"))?;
+        let muster = Muster::start_idle(env!("CARGO_BIN_EXE_muster"))?;
         let announcer = Announcer::new(vec![Client::new(muster.kubeconfig())?]);
         Ok(Alone { muster, announcer })
     }

@@ -1,0 +1,9 @@
+//! Registries: when they are looked through ([`plan`]), what is known of them ([`status`]), and
+//! that none goes while a job works on it ([`reconcile`]).
+
+mod growth;
+mod plan;
+pub(crate) mod reconcile;
+mod run;
+mod status;
+mod targets;
