@@ -13,19 +13,23 @@ mod catalog;
 #[allow(dead_code, reason = "the reconcilers come to use it")]
 mod discovery;
 mod findings;
+mod found;
 mod history;
 mod hubs;
 mod job;
 mod knowledge;
+mod known;
 mod layers;
 #[allow(dead_code, reason = "the reconcilers come to use it")]
 mod lease;
+mod listing;
 mod message;
 mod name;
 mod object;
 mod reconcile;
 mod refresh;
 mod rematch;
+mod wanted;
 mod work;
 
 pub use work::{Operator, Settings};
