@@ -1,15 +1,18 @@
-//! How a Registry is reached: its address, its certificates, and the credentials it refers to.
+//! How a Registry is reached: its address, its certificates, and the credentials it refers to; and
+//! what a refusal means for whoever wrote the Registry. No secret is in any message.
 
 use crate::object::REGISTRY;
 use crate::work::{Operator, Trouble};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use kube::Api;
 use kube::api::{ApiResource, DynamicObject, GroupVersionKind};
+use kube::{Api, ResourceExt};
 use muster_api::Platform;
-use muster_registry::{Client, Credentials, Host, Options, Transport};
+use muster_api::guard::WORKLOAD_SCAN;
+use muster_registry::{Client, Credentials, Error, Host, Options, Repository, Transport};
 use serde::Deserialize;
 use serde_json::Value;
+use std::collections::BTreeMap;
 
 /// What scanning needs of a Registry's spec.
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -29,7 +32,17 @@ pub(crate) struct Spec {
 #[serde(rename_all = "camelCase", default)]
 pub(crate) struct Filter {
     pub(crate) name: String,
-    pub(crate) match_conditions: Vec<Value>,
+    pub(crate) match_conditions: Vec<Condition>,
+    pub(crate) match_operator: String,
+}
+
+/// A condition on tags and digests, and what the images that meet it are labelled with.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct Condition {
+    pub(crate) name: String,
+    pub(crate) expression: String,
+    pub(crate) labels: BTreeMap<String, String>,
 }
 
 impl Spec {
@@ -38,6 +51,18 @@ impl Spec {
         let mut wanted = self.platforms.iter().filter_map(Platform::read);
         self.platforms.is_empty() || wanted.any(|wanted| platform.satisfies(&wanted))
     }
+
+    /// The wanted platforms on one line, so that it can be told whether they are others by now.
+    pub(crate) fn platforms(&self) -> String {
+        let wanted = self.platforms.iter().filter_map(Platform::read);
+        let mut wanted: Vec<String> = wanted.map(|platform| platform.to_string()).collect();
+        wanted.sort();
+        wanted.dedup();
+        match self.platforms.is_empty() {
+            true => "any platform".into(),
+            false => wanted.join(","),
+        }
+    }
 }
 
 /// A Registry that can be asked.
@@ -45,7 +70,13 @@ pub(crate) struct Access {
     pub(crate) client: Client,
     pub(crate) host: Host,
     pub(crate) spec: Spec,
+    pub(crate) name: String,
     pub(crate) uid: String,
+    /// The labels that everything found through it has too.
+    pub(crate) inherited: BTreeMap<String, String>,
+    credentials: Credentials,
+    /// The Secret with the credentials, as messages name it.
+    secret: Option<String>,
 }
 
 /// Opens a Registry; none if there is no such object.
@@ -55,16 +86,29 @@ pub(crate) async fn open(
     name: &str,
 ) -> Result<Option<Access>, Trouble> {
     let api = REGISTRY.within(operator.client(), namespace);
-    let Some(object) = api.get_opt(name).await? else {
-        return Ok(None);
-    };
+    match api.get_opt(name).await? {
+        Some(object) => Ok(Some(reach(operator, namespace, &object).await?)),
+        None => Ok(None),
+    }
+}
+
+/// Reaches a Registry as it is, or as it was when a copy was made of it.
+pub(crate) async fn reach(
+    operator: &Operator,
+    namespace: &str,
+    object: &DynamicObject,
+) -> Result<Access, Trouble> {
     let spec: Spec = Deserialize::deserialize(&object.data["spec"]).map_err(Trouble::permanent)?;
-    let credentials = match spec.auth_secret.as_str() {
-        "" => Credentials::none(),
-        secret => credentials(operator, namespace, secret).await?,
+    let host = Host::parse(&spec.uri).map_err(Trouble::permanent)?;
+    let (credentials, secret) = match spec.auth_secret.as_str() {
+        "" => (Credentials::none(), None),
+        name => (
+            credentials(operator, namespace, name).await?,
+            Some(format!("Secret {namespace}/{name}")),
+        ),
     };
     let options = Options {
-        credentials,
+        credentials: credentials.clone(),
         authorities: (!spec.ca_bundle.is_empty()).then(|| spec.ca_bundle.clone().into_bytes()),
         transport: match spec.insecure {
             true => Transport::Insecure,
@@ -72,12 +116,83 @@ pub(crate) async fn open(
         },
         ..Options::default()
     };
-    Ok(Some(Access {
+    let labels = object.labels().iter();
+    let inherited = labels.filter(|(key, value)| *key == WORKLOAD_SCAN && *value == "true");
+    Ok(Access {
         client: Client::new(options, operator.traffic())?,
-        host: Host::parse(&spec.uri).map_err(Trouble::permanent)?,
+        host,
         spec,
-        uid: object.metadata.uid.unwrap_or_default(),
-    }))
+        name: object.name_any(),
+        uid: object.uid().unwrap_or_default(),
+        inherited: inherited.map(|(k, v)| (k.clone(), v.clone())).collect(),
+        credentials,
+        secret,
+    })
+}
+
+#[cfg(test)]
+impl Access {
+    /// A Registry that nobody asks.
+    pub(crate) fn unasked(spec: Value) -> Access {
+        let spec: Spec = serde_json::from_value(spec).expect("a spec");
+        let traffic = muster_registry::Traffic::default();
+        Access {
+            client: Client::new(Options::default(), traffic).expect("a client"),
+            host: Host::parse(&spec.uri).expect("a host"),
+            spec,
+            name: "local".into(),
+            uid: String::new(),
+            inherited: BTreeMap::new(),
+            credentials: Credentials::none(),
+            secret: None,
+        }
+    }
+}
+
+impl Access {
+    /// A repository as the Registry names it, where Docker Hub's `busybox` is `library/busybox`.
+    pub(crate) fn repository(&self, name: &str) -> Result<Repository, Trouble> {
+        let whole = match self.host.is_docker_hub() && !name.contains('/') {
+            true => format!("library/{name}"),
+            false => name.to_owned(),
+        };
+        Repository::on(&self.host, &whole).map_err(Trouble::permanent)
+    }
+
+    /// Whether a refusal is about everything there, and no other door need be knocked at: then the
+    /// trouble that says what is wrong with the Registry.
+    pub(crate) async fn explain(&self, error: Error) -> Result<Error, Trouble> {
+        let host = &self.host;
+        match error {
+            Error::Untrusted { .. } => Err(Trouble::permanent(format!(
+                "the certificate of the registry {host} is not trusted; put that of its authority into spec.caBundle: {error}"
+            ))),
+            // A login that is good for the registry may still not be good for a repository.
+            Error::Unauthorized { .. } if !self.is_let_in().await => {
+                Err(Trouble::permanent(self.refused(&error).await))
+            }
+            error => Ok(error),
+        }
+    }
+
+    async fn is_let_in(&self) -> bool {
+        let asked = self.client.ping(&self.host).await;
+        matches!(asked, Ok(muster_registry::Access::Open))
+    }
+
+    async fn refused(&self, error: &Error) -> String {
+        let host = &self.host;
+        let Some(secret) = &self.secret else {
+            return format!(
+                "the registry {host} wants a login; name a Secret that has one in spec.authSecret: {error}"
+            );
+        };
+        let logins = self.credentials.logins(host, None).await;
+        match logins.is_ok_and(|logins| logins.is_empty()) {
+            true => format!("the {secret} has no login for the registry {host}: {error}"),
+            false => format!("the registry {host} refuses the login of the {secret}: {error}"),
+        }
+    }
 }
 
 async fn credentials(
@@ -85,19 +200,24 @@ async fn credentials(
     namespace: &str,
     name: &str,
 ) -> Result<Credentials, Trouble> {
-    const KEY: &str = ".dockerconfigjson";
+    // The type kubernetes.io/dockerconfigjson has the first, the older kubernetes.io/dockercfg the
+    // second.
+    const KEYS: [&str; 2] = [".dockerconfigjson", ".dockercfg"];
+    let wrong = |why: &str| Trouble::permanent(format!("the Secret {namespace}/{name} {why}"));
     let resource = ApiResource::from_gvk(&GroupVersionKind::gvk("", "v1", "Secret"));
     let client = operator.client().clone();
     let api: Api<DynamicObject> = Api::namespaced_with(client, namespace, &resource);
     let Some(secret) = api.get_opt(name).await? else {
-        let why = format!("the Secret {namespace}/{name} does not exist");
-        return Err(Trouble::permanent(why));
+        return Err(wrong("does not exist"));
     };
-    let encoded = secret.data["data"][KEY].as_str().unwrap_or_default();
-    let bytes = STANDARD.decode(encoded).map_err(|_| {
-        Trouble::permanent(format!(
-            "{KEY} of the Secret {namespace}/{name} is not base64"
-        ))
-    })?;
-    Ok(Credentials::from_secret(&bytes)?)
+    let data = &secret.data["data"];
+    let Some((key, encoded)) = KEYS.iter().find_map(|key| Some((key, data[key].as_str()?))) else {
+        return Err(wrong(
+            "has no .dockerconfigjson; it must be of the type kubernetes.io/dockerconfigjson",
+        ));
+    };
+    let bytes = STANDARD
+        .decode(encoded)
+        .map_err(|_| wrong(&format!("has a {key} that is not base64")))?;
+    Credentials::from_secret(&bytes).map_err(|error| wrong(&format!("cannot be used: {error}")))
 }

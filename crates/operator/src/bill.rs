@@ -4,7 +4,9 @@
 
 use crate::access;
 use crate::message::{JobKind, Message, SCAN};
-use crate::object::{ANALYZER, IMAGE, READ_BY, SBOM, is_for, is_owned, made_for, marked, noted};
+use crate::object::{
+    ANALYZER, IMAGE, READ_BY, SBOM, inherit, is_for, is_owned, made_for, marked, noted,
+};
 use crate::progress;
 use crate::work::{Operator, Trouble};
 use kube::api::ObjectMeta;
@@ -45,7 +47,7 @@ pub(crate) async fn generate(operator: &Operator, message: &Message) -> Result<(
     let Some(image) = IMAGE.read::<Image>(client, &job.namespace, name).await? else {
         return Ok(());
     };
-    let uid = image.metadata.uid.unwrap_or_default();
+    let uid = image.metadata.uid.clone().unwrap_or_default();
     let known = SBOM.within(client, &job.namespace);
     let known = known.get_metadata_opt(name).await?;
     let known = known.map(|known| known.metadata);
@@ -64,6 +66,7 @@ pub(crate) async fn generate(operator: &Operator, message: &Message) -> Result<(
         None => {
             let spdx = bill(operator, &job.namespace, &image.about).await?;
             let mut metadata = made_for(job, name, IMAGE, name, &uid);
+            inherit(&mut metadata, &image.metadata);
             metadata["annotations"] = json!({READ_BY: job.uid, ANALYZER: analyzer});
             let written = Written {
                 api_version: SBOM.api_version(),

@@ -5,7 +5,7 @@
 use crate::knowledge::Known;
 use crate::message::{Message, Rematch};
 use crate::object::{
-    MATCHED_BY, MATCHED_WITH, REPORT, SBOM, is_for, is_owned, made_for, marked, noted,
+    MATCHED_BY, MATCHED_WITH, REPORT, SBOM, inherit, is_for, is_owned, made_for, marked, noted,
 };
 use crate::reconcile;
 use crate::work::{Operator, Trouble};
@@ -45,7 +45,7 @@ pub(crate) async fn scan(operator: &Operator, message: &Message) -> Result<(), T
     let Some((sbom, report)) = both(operator, &job.namespace, name).await? else {
         return Ok(());
     };
-    let (uid, key) = (sbom.uid.unwrap_or_default(), known.key());
+    let (uid, key) = (sbom.uid.clone().unwrap_or_default(), known.key());
     match report.filter(|report| is_current(report, &uid, &key)) {
         Some(report) if is_for(&report, job) => Ok(()),
         Some(_) => {
@@ -54,6 +54,7 @@ pub(crate) async fn scan(operator: &Operator, message: &Message) -> Result<(), T
         }
         None => {
             let mut metadata = made_for(job, name, SBOM, name, &uid);
+            inherit(&mut metadata, &sbom);
             metadata["annotations"] = json!({MATCHED_BY: job.uid, MATCHED_WITH: key});
             write(operator, &job.namespace, name, known, metadata).await
         }

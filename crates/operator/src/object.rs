@@ -3,11 +3,13 @@
 
 use crate::message::{Job, JobKind};
 use kube::api::{
-    ApiResource, DynamicObject, GroupVersionKind, ListParams, ObjectMeta, Patch, PatchParams,
+    ApiResource, DynamicObject, GroupVersionKind, ListMeta, ListParams, ObjectMeta, Patch,
+    PatchParams,
 };
 use kube::{Api, Client};
-use serde::Serialize;
+use muster_api::guard::WORKLOAD_SCAN;
 use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 /// The name under which our fields are owned.
@@ -32,6 +34,12 @@ pub(crate) const MATCHED_BY: &str = "sbomscanner.kubewarden.io/matched-by";
 pub(crate) const MATCHED_WITH: &str = "sbomscanner.kubewarden.io/matched-with";
 /// Why an image could not be scanned, and by which job: `uid: reason`.
 pub(crate) const FAILURE: &str = "sbomscanner.kubewarden.io/scan-failure";
+
+/// As which of how many images a tag was listed, on an Image: with it, a tag that has not moved need
+/// not be listed again.
+pub(crate) const LISTED: &str = "sbomscanner.kubewarden.io/listed";
+/// What a Registry names and its registry does not have, on a ScanJob: a JSON list.
+pub(crate) const NOT_FOUND: &str = "sbomscanner.kubewarden.io/not-found";
 
 const SCANNER: &str = "sbomscanner.kubewarden.io";
 const STORAGE: &str = "storage.sbomscanner.kubewarden.io";
@@ -128,6 +136,30 @@ impl Kind {
         }
     }
 
+    /// Reads the objects that a field selector selects as whatever is needed of them.
+    pub(crate) async fn list<T: DeserializeOwned>(
+        &self,
+        client: &Client,
+        namespace: &str,
+        selector: &str,
+    ) -> Result<Vec<T>, kube::Error> {
+        let path = self.path(namespace, "");
+        let path = path.trim_end_matches('/');
+        let mut parameters = ListParams::default().fields(selector).limit(500);
+        let mut found = Vec::new();
+        loop {
+            let request = kube::core::Request::new(path)
+                .list(&parameters)
+                .map_err(kube::Error::BuildRequest)?;
+            let page: Page<T> = client.request(request).await?;
+            found.extend(page.items);
+            match page.metadata.continue_.filter(|token| !token.is_empty()) {
+                Some(token) => parameters = parameters.continue_token(&token),
+                None => return Ok(found),
+            }
+        }
+    }
+
     /// The metadata of the objects made for a job.
     pub(crate) async fn of_job(
         &self,
@@ -192,6 +224,14 @@ impl Kind {
     }
 }
 
+/// A part of a list.
+#[derive(Deserialize)]
+#[serde(bound = "T: DeserializeOwned")]
+struct Page<T> {
+    metadata: ListMeta,
+    items: Vec<T>,
+}
+
 /// Writes on an object which job it was last looked at for, and what else; `null` takes away.
 pub(crate) fn marked(job: &Job, annotations: Value) -> Value {
     json!({"metadata": {"labels": labels(job), "annotations": annotations}})
@@ -222,6 +262,14 @@ pub(crate) fn made_for(job: &Job, name: &str, owner: Kind, owner_name: &str, uid
             "controller": true, "blockOwnerDeletion": true,
         }],
     })
+}
+
+/// What was found for the workload scan is labelled so from its Registry down.
+pub(crate) fn inherit(metadata: &mut Value, owner: &ObjectMeta) {
+    let labels = owner.labels.as_ref();
+    if let Some(value) = labels.and_then(|labels| labels.get(WORKLOAD_SCAN)) {
+        metadata["labels"][WORKLOAD_SCAN] = json!(value);
+    }
 }
 
 /// The labels that name a job: by its UID, and by its name.

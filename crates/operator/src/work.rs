@@ -252,7 +252,7 @@ impl Operator {
             .map_err(|error| Trouble::permanent(error).into_failure())?;
         let work = async {
             match delivery.subject.as_str() {
-                CATALOG => catalog::create(&self, &message.job).await,
+                CATALOG => catalog::create(&self, &message.job, delivery.last).await,
                 GENERATE => bill::generate(&self, &message).await,
                 _ => findings::scan(&self, &message).await,
             }
