@@ -242,6 +242,79 @@ mod tests {
     }
 
     #[test]
+    fn a_status_reads_as_the_specification_shows_it() {
+        const RUNNING: (&str, &str) = ("InProgress", "ScanJob is in progress");
+        const DONE: (&str, &str) = ("Complete", "ScanJob completed successfully");
+        let failed = Phase::Failed {
+            reason: "InternalError",
+            message: "Failed to create catalog: registry connection timeout".into(),
+        };
+        for (phase, holds, own, others) in [
+            (
+                Phase::Scheduled,
+                "Scheduled",
+                ("Scheduled", "ScanJob is scheduled"),
+                ("Scheduled", "ScanJob is scheduled"),
+            ),
+            (
+                Phase::Catalog,
+                "InProgress",
+                ("CatalogCreationInProgress", "Catalog creation in progress"),
+                RUNNING,
+            ),
+            (
+                Phase::Bills,
+                "InProgress",
+                ("SBOMGenerationInProgress", "SBOM generation in progress"),
+                RUNNING,
+            ),
+            (
+                Phase::Scanning,
+                "InProgress",
+                ("ImageScanInProgress", "Image scan in progress"),
+                RUNNING,
+            ),
+            (
+                Phase::Complete,
+                "Complete",
+                ("AllImagesScanned", "All images scanned successfully"),
+                DONE,
+            ),
+            (
+                Phase::NoImages,
+                "Complete",
+                ("NoImagesToScan", "No images to process"),
+                DONE,
+            ),
+            (
+                failed,
+                "Failed",
+                (
+                    "InternalError",
+                    "Failed to create catalog: registry connection timeout",
+                ),
+                ("Failed", "ScanJob failed"),
+            ),
+        ] {
+            let conditions = phase.conditions(&Value::Null, 1, "now");
+            let expected = ["Scheduled", "InProgress", "Complete", "Failed"].map(|kind| {
+                let (status, (reason, message)) = match kind == holds {
+                    true => ("True", own),
+                    false => ("False", others),
+                };
+                json!({
+                    "type": kind, "status": status, "reason": reason, "message": message,
+                    "lastTransitionTime": "now", "observedGeneration": 1,
+                })
+            });
+            assert_eq!(conditions, json!(expected));
+        }
+        let counts = counts(&Facts::default());
+        assert_eq!(counts["imagesCount"], 0);
+        assert_eq!(counts["scannedImagesCount"], 0);
+    }
+
+    #[test]
     fn times_move_only_with_their_condition() {
         let first = Phase::Catalog.conditions(&Value::Null, 1, "one");
         let second = Phase::Bills.conditions(&first, 1, "two");

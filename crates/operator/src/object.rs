@@ -22,6 +22,9 @@ pub(crate) const JOB_NAME: &str = "sbomscanner.kubewarden.io/scanjob";
 const DISCOVERY_UID: &str = "sbomscanner.kubewarden.io/registrydiscovery-uid";
 /// The name of that RegistryDiscovery.
 pub(crate) const DISCOVERY_NAME: &str = "sbomscanner.kubewarden.io/registrydiscovery";
+/// The Registry as it was when a job began, on the job, for people to look up. What is scanned, and
+/// with which credentials, is read from the Registry itself: whoever creates jobs writes this too.
+pub(crate) const SNAPSHOT: &str = "sbomscanner.kubewarden.io/registry";
 /// What the catalog of a job came to, on the job: how many images, and what could not be listed.
 pub(crate) const CATALOGED: &str = "sbomscanner.kubewarden.io/catalog";
 /// The UID of the job that had to read the image, on its SBOM.

@@ -8,7 +8,7 @@ use crate::lease::{self, Outcome, Place};
 use crate::message::{CATALOG, GENERATE, Job, JobKind, Message, SCAN};
 use crate::object::{
     CATALOGED, FAILURE, IMAGE, JOB_NAME, Kind, MANAGER, MATCHED_BY, READ_BY, REGISTRY, REPORT,
-    SBOM, SCAN_JOB, is_absent, noted, now,
+    SBOM, SCAN_JOB, SNAPSHOT, is_absent, noted, now,
 };
 use crate::work::{Operator, Trouble};
 use futures::StreamExt;
@@ -103,6 +103,10 @@ async fn look(object: &DynamicObject, operator: &Operator) -> Result<Action, Tro
         write(operator, object, &phase, &Facts::default()).await?;
         return Ok(Action::requeue(SOON));
     }
+    if noted(&object.metadata, SNAPSHOT).is_none() && snapshot(operator, object, place).await? {
+        // The object is another one now, and comes again.
+        return Ok(Action::requeue(SOON));
+    }
     let loaded = load(operator, object, &job).await?;
     let phase = job::phase(&loaded.facts);
     if !phase.has_ended() {
@@ -116,6 +120,36 @@ async fn look(object: &DynamicObject, operator: &Operator) -> Result<Action, Tro
     lease::release(client, installation, place, &job).await?;
     history::prune(operator, &job, registry).await?;
     Ok(Action::await_change())
+}
+
+/// Keeps with a job what its Registry was when it began; says whether there was one to keep.
+async fn snapshot(
+    operator: &Operator,
+    object: &DynamicObject,
+    place: Place<'_>,
+) -> Result<bool, Trouble> {
+    let client = operator.client();
+    let registry = REGISTRY.within(client, place.namespace);
+    let Some(registry) = registry.get_opt(place.registry).await? else {
+        return Ok(false);
+    };
+    let kept = json!({
+        "apiVersion": REGISTRY.api_version(), "kind": REGISTRY.kind,
+        "metadata": {
+            "name": place.registry, "namespace": place.namespace,
+            "uid": registry.metadata.uid, "generation": registry.metadata.generation,
+        },
+        "spec": registry.data["spec"],
+    });
+    let patch = json!({"metadata": {
+        "resourceVersion": object.metadata.resource_version,
+        "annotations": {SNAPSHOT: kept.to_string()},
+    }});
+    let name = object.name_any();
+    SCAN_JOB
+        .merge(client, place.namespace, &name, &patch)
+        .await?;
+    Ok(true)
 }
 
 struct Loaded {

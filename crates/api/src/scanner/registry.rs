@@ -209,7 +209,6 @@ fn status() -> Schema {
         .field(
             "covered",
             list(string())
-                .atomic()
                 .describe("Hashes of those parts of the spec that a scan was started for."),
         )
 }

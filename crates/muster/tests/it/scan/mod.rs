@@ -195,6 +195,9 @@ async fn a_scan_job_finds_what_is_wrong_with_a_workload() -> Result<()> {
     let scan = get(&kubectl, &["scanjob", "first"])?;
     assert_eq!(scan["status"]["imagesCount"], 2);
     assert_eq!(scan["status"]["scannedImagesCount"], 2);
+    let kept = &scan["metadata"]["annotations"]["sbomscanner.kubewarden.io/registry"];
+    let kept: Value = serde_json::from_str(kept.as_str().context("a snapshot")?)?;
+    assert_eq!(kept["spec"]["uri"], registry.host());
 
     let images = get(&kubectl, &["images"])?;
     let bills = get(&kubectl, &["sboms"])?;
