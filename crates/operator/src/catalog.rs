@@ -57,7 +57,7 @@ pub(crate) async fn create(operator: &Operator, job: &Job, last: bool) -> Result
         forget(operator, &job.namespace, registry, &kept).await?;
     }
     tell_missing(operator, job, &tally.missing).await?;
-    progress::listed(operator, job, tally.made.len(), &tally.failures).await
+    progress::listed(operator, job, tally.made.len(), tally.failures).await
 }
 
 /// Lists all that a job is about.

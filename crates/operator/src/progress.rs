@@ -1,12 +1,102 @@
-//! What the stages say of the job they work for, whatever its kind: each kind of job keeps a status
-//! of its own.
+//! What the stages say of the job they work for, whatever its kind, and what they leave for its
+//! reconciler. Each kind of job keeps a status of its own, written by compare-and-swap: what has
+//! changed since it was looked at is looked at again, and decides anew.
 
 use crate::message::{Job, JobKind};
-use crate::object::{REGISTRY, is_absent};
+use crate::object::{CATALOGED, FAILURE, Kind, MANAGER, REGISTRY, is_absent, noted};
 use crate::work::{Operator, Trouble};
 use crate::{discovery, reconcile};
-use kube::api::DynamicObject;
+use kube::ResourceExt;
+use kube::api::{DynamicObject, ObjectMeta, Patch, PatchParams};
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
+
+/// How many reasons are kept for what could not be listed.
+const MOST_UNLISTED: usize = 1000;
+
+/// What the catalog came to. It is written in one piece, when every image exists.
+#[derive(Deserialize, Serialize)]
+pub(crate) struct Cataloged {
+    /// How many images there are.
+    pub(crate) images: usize,
+    /// Why something could not be listed.
+    pub(crate) unlisted: Vec<String>,
+}
+
+impl Cataloged {
+    pub(crate) fn of(object: &DynamicObject) -> Option<Self> {
+        serde_json::from_str(noted(&object.metadata, CATALOGED)?).ok()
+    }
+
+    /// Writes it on a job that still wants to know.
+    pub(crate) async fn keep(mut self, operator: &Operator, job: &Job) -> Result<(), Trouble> {
+        self.unlisted.truncate(MOST_UNLISTED);
+        let text = json!(self).to_string();
+        let (client, kind) = (operator.client(), job.kind.object());
+        loop {
+            let Some(object) = live(operator, job).await? else {
+                return Ok(());
+            };
+            let patch = json!({"metadata": {
+                "resourceVersion": object.metadata.resource_version,
+                "annotations": {CATALOGED: text},
+            }});
+            let written = kind.merge(client, &job.namespace, &job.name, &patch).await;
+            match written.map_err(Trouble::from) {
+                Err(trouble) if trouble.is_conflict() => {}
+                other => return other,
+            }
+        }
+    }
+}
+
+/// Why a job cannot scan an image.
+pub(crate) fn failure(image: &ObjectMeta, job: &Job) -> Option<String> {
+    let (uid, why) = noted(image, FAILURE)?.split_once(": ")?;
+    (uid == job.uid).then(|| why.to_owned())
+}
+
+/// Writes a job's status, if it says anything new, to the very state that was looked at.
+pub(crate) async fn tell(
+    operator: &Operator,
+    kind: Kind,
+    object: &DynamicObject,
+    status: Value,
+) -> Result<(), Trouble> {
+    let before = &object.data["status"];
+    let mut fields = status.as_object().into_iter().flatten();
+    if fields.all(|(field, value)| before[field] == *value) {
+        return Ok(());
+    }
+    let namespace = object.namespace().unwrap_or_default();
+    let api = kind.within(operator.client(), &namespace);
+    let patch = Patch::Merge(json!({
+        "metadata": {"resourceVersion": object.metadata.resource_version},
+        "status": status,
+    }));
+    let (name, parameters) = (object.name_any(), PatchParams::apply(MANAGER));
+    match api.patch_status(&name, &parameters, &patch).await {
+        Err(error) if is_absent(&error) => Ok(()),
+        other => Ok(other.map(drop)?),
+    }
+}
+
+/// Writes to the status of a job that is still wanted, however often others write meanwhile.
+pub(crate) async fn insist(
+    operator: &Operator,
+    job: &Job,
+    status: impl Fn(&DynamicObject) -> Value,
+) -> Result<(), Trouble> {
+    loop {
+        let Some(object) = live(operator, job).await? else {
+            return Ok(());
+        };
+        match tell(operator, job.kind.object(), &object, status(&object)).await {
+            Err(trouble) if trouble.is_conflict() => {}
+            other => return other,
+        }
+    }
+}
 
 /// What is noted on a Registry begins with this.
 const NOTE: &str = "sbomscanner.kubewarden.io/last-";
@@ -43,12 +133,17 @@ pub(crate) async fn listed(
     operator: &Operator,
     job: &Job,
     images: usize,
-    unlisted: &[String],
+    unlisted: Vec<String>,
 ) -> Result<(), Trouble> {
     match job.kind {
-        JobKind::ScanJob => reconcile::listed(operator, job, images, unlisted).await,
+        JobKind::ScanJob => {
+            // What could not be listed is among the images that could not be scanned.
+            let images = images.saturating_add(unlisted.len());
+            Cataloged { images, unlisted }.keep(operator, job).await
+        }
         JobKind::RegistryDiscovery => {
-            discovery::reconcile::listed(operator, job, images, unlisted).await
+            discovery::reconcile::listed(operator, job).await?;
+            Cataloged { images, unlisted }.keep(operator, job).await
         }
     }
 }

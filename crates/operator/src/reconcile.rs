@@ -7,18 +7,18 @@ use crate::job::{self, Facts, Phase};
 use crate::lease::{self, Outcome, Place};
 use crate::message::{CATALOG, GENERATE, Job, JobKind, Message, SCAN};
 use crate::object::{
-    CATALOGED, FAILURE, IMAGE, JOB_NAME, Kind, MANAGER, MATCHED_BY, READ_BY, REGISTRY, REPORT,
-    SBOM, SCAN_JOB, SNAPSHOT, is_absent, noted, now,
+    IMAGE, JOB_NAME, Kind, MATCHED_BY, READ_BY, REGISTRY, REPORT, SBOM, SCAN_JOB, SNAPSHOT, noted,
+    now,
 };
+use crate::progress::{self, Cataloged, failure};
 use crate::work::{Operator, Trouble};
 use futures::StreamExt;
-use kube::api::{DynamicObject, ObjectMeta, PartialObjectMeta, Patch, PatchParams};
+use kube::api::{DynamicObject, ObjectMeta, PartialObjectMeta};
 use kube::runtime::controller::{Action, Config};
 use kube::runtime::reflector::ObjectRef;
 use kube::runtime::{Controller, watcher};
 use kube::{Api, ResourceExt};
-use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
+use serde_json::json;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -32,8 +32,6 @@ const SOON: Duration = Duration::from_secs(5);
 const TOGETHER: Duration = Duration::from_millis(250);
 /// How many jobs are looked at at once.
 const AT_ONCE: u16 = 8;
-/// How many reasons are kept for what could not be listed.
-pub(crate) const MOST_UNLISTED: usize = 1000;
 
 /// Reconciles until `stop`.
 pub(crate) async fn run(operator: Arc<Operator>, stop: CancellationToken) {
@@ -195,7 +193,7 @@ async fn load(operator: &Operator, object: &DynamicObject, job: &Job) -> Result<
             facts.bills += usize::from(bills.contains_key(&name));
             facts.read += is_by(bills.get(&name), READ_BY);
             facts.matched += is_by(reports.get(&name), MATCHED_BY);
-            match failure(&image, &job.uid) {
+            match failure(&image, job) {
                 _ if reports.contains_key(&name) => facts.scanned += 1,
                 Some(why) => facts.failures.push(format!("{name}: {why}")),
                 None => open.push(name),
@@ -203,27 +201,6 @@ async fn load(operator: &Operator, object: &DynamicObject, job: &Job) -> Result<
         }
     }
     Ok(Loaded { facts, open })
-}
-
-/// What the catalog came to. It is written in one piece, when every image exists.
-#[derive(Deserialize, Serialize)]
-pub(crate) struct Cataloged {
-    /// How many images there are, with what could not be listed.
-    pub(crate) images: usize,
-    /// Why something could not be listed.
-    pub(crate) unlisted: Vec<String>,
-}
-
-impl Cataloged {
-    pub(crate) fn of(object: &DynamicObject) -> Option<Self> {
-        serde_json::from_str(noted(&object.metadata, CATALOGED)?).ok()
-    }
-}
-
-/// Why this job cannot scan an image.
-pub(crate) fn failure(image: &ObjectMeta, uid: &str) -> Option<String> {
-    let (job, why) = noted(image, FAILURE)?.split_once(": ")?;
-    (job == uid).then(|| why.to_owned())
 }
 
 /// Hands out what is to be done, unless that was done a moment ago. What the queue has laid aside
@@ -273,49 +250,7 @@ async fn write(
         let known = before["completionTime"].as_str();
         status["completionTime"] = json!(known.unwrap_or(&now));
     }
-    let new = status.as_object().into_iter().flatten();
-    if new
-        .into_iter()
-        .all(|(field, value)| before[field] == *value)
-    {
-        return Ok(());
-    }
-    patch(operator, object, status).await
-}
-
-/// Writes to the status of the very state that was looked at: what has changed since is looked at
-/// again, and decides anew.
-async fn patch(operator: &Operator, object: &DynamicObject, status: Value) -> Result<(), Trouble> {
-    let namespace = object.namespace().unwrap_or_default();
-    let api = SCAN_JOB.within(operator.client(), &namespace);
-    let patch = Patch::Merge(json!({
-        "metadata": {"resourceVersion": object.metadata.resource_version},
-        "status": status,
-    }));
-    let patched = api
-        .patch_status(&object.name_any(), &PatchParams::apply(MANAGER), &patch)
-        .await;
-    match patched {
-        Err(error) if is_absent(&error) => Ok(()),
-        other => Ok(other.map(drop)?),
-    }
-}
-
-/// Writes to the status of a job that has not ended, however often others write meanwhile.
-async fn insist(
-    operator: &Operator,
-    job: &Job,
-    status: impl Fn(&DynamicObject) -> Value,
-) -> Result<(), Trouble> {
-    loop {
-        let Some(object) = live(operator, job).await? else {
-            return Ok(());
-        };
-        match patch(operator, &object, status(&object)).await {
-            Err(trouble) if trouble.is_conflict() => {}
-            other => return other,
-        }
-    }
+    progress::tell(operator, SCAN_JOB, object, status).await
 }
 
 /// The job itself, if it is still the same and has not ended.
@@ -333,7 +268,7 @@ pub(crate) async fn fail(operator: &Operator, job: &Job, why: &str) -> Result<()
         reason: "InternalError",
         message: why.to_owned(),
     };
-    insist(operator, job, |object| {
+    progress::insist(operator, job, |object| {
         let generation = object.metadata.generation.unwrap_or_default();
         let before = &object.data["status"]["conditions"];
         json!({
@@ -346,38 +281,9 @@ pub(crate) async fn fail(operator: &Operator, job: &Job, why: &str) -> Result<()
 
 /// Says that work on a job has begun.
 pub(crate) async fn begin(operator: &Operator, job: &Job) -> Result<(), Trouble> {
-    insist(operator, job, |object| {
+    progress::insist(operator, job, |object| {
         let known = object.data["status"]["startTime"].as_str();
         json!({"startTime": known.map_or_else(now, str::to_owned)})
     })
     .await
-}
-
-/// Says how many images a job has, and what could not be listed.
-pub(crate) async fn listed(
-    operator: &Operator,
-    job: &Job,
-    images: usize,
-    unlisted: &[String],
-) -> Result<(), Trouble> {
-    let cataloged = Cataloged {
-        images: images + unlisted.len(),
-        unlisted: unlisted.iter().take(MOST_UNLISTED).cloned().collect(),
-    };
-    let cataloged = json!(cataloged).to_string();
-    loop {
-        let Some(object) = live(operator, job).await? else {
-            return Ok(());
-        };
-        let patch = json!({"metadata": {
-            "resourceVersion": object.metadata.resource_version,
-            "annotations": {CATALOGED: cataloged},
-        }});
-        let client = operator.client();
-        let written = SCAN_JOB.merge(client, &job.namespace, &job.name, &patch);
-        match written.await.map_err(Trouble::from) {
-            Err(trouble) if trouble.is_conflict() => {}
-            other => return other,
-        }
-    }
 }

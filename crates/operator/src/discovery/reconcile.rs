@@ -4,20 +4,16 @@
 use super::{Facts, Phase, has_ended, phase};
 use crate::lease::{self, Outcome, Place};
 use crate::message::{CATALOG, GENERATE, Job, JobKind, Message};
-use crate::object::{
-    CATALOGED, DISCOVERY, DISCOVERY_NAME, IMAGE, Kind, MANAGER, REGISTRY, SBOM, is_absent, now,
-    owned_by,
-};
-use crate::progress::note;
-use crate::reconcile::{Cataloged, MOST_UNLISTED, failure};
+use crate::object::{DISCOVERY, DISCOVERY_NAME, IMAGE, Kind, REGISTRY, SBOM, now, owned_by};
+use crate::progress::{Cataloged, failure, insist, note, tell};
 use crate::work::{Operator, Trouble};
 use futures::StreamExt;
-use kube::api::{DynamicObject, ObjectMeta, PartialObjectMeta, Patch, PatchParams};
+use kube::api::{DynamicObject, ObjectMeta, PartialObjectMeta};
 use kube::runtime::controller::Action;
 use kube::runtime::reflector::ObjectRef;
 use kube::runtime::{Controller, watcher};
 use kube::{Api, ResourceExt};
-use serde_json::{Value, json};
+use serde_json::json;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
@@ -189,7 +185,7 @@ async fn load(operator: &Operator, object: &DynamicObject, job: &Job) -> Result<
         let bills: BTreeSet<String> = bills.filter_map(|metadata| metadata.name).collect();
         for image in IMAGE.of_job(client, job).await? {
             let name = image.name.clone().unwrap_or_default();
-            match failure(&image, &job.uid) {
+            match failure(&image, job) {
                 _ if bills.contains(&name) => facts.bills += 1,
                 Some(why) => facts.failures.push(format!("{name}: {why}")),
                 None => open.push(name),
@@ -239,44 +235,7 @@ async fn write(
     let before = &object.data["status"];
     let generation = object.metadata.generation.unwrap_or_default();
     let status = phase.status(facts, before, generation, &now());
-    let mut new = status.as_object().into_iter().flatten();
-    if new.all(|(field, value)| before[field] == *value) {
-        return Ok(());
-    }
-    patch(operator, object, status).await
-}
-
-/// Writes to the status of the very state that was looked at.
-async fn patch(operator: &Operator, object: &DynamicObject, status: Value) -> Result<(), Trouble> {
-    let namespace = object.namespace().unwrap_or_default();
-    let api = DISCOVERY.within(operator.client(), &namespace);
-    let patch = Patch::Merge(json!({
-        "metadata": {"resourceVersion": object.metadata.resource_version},
-        "status": status,
-    }));
-    let parameters = PatchParams::apply(MANAGER);
-    let name = object.name_any();
-    match api.patch_status(&name, &parameters, &patch).await {
-        Err(error) if is_absent(&error) => Ok(()),
-        other => Ok(other.map(drop)?),
-    }
-}
-
-/// Writes to the status of a discovery that has not ended, however often others write meanwhile.
-async fn insist(
-    operator: &Operator,
-    job: &Job,
-    status: impl Fn(&DynamicObject) -> Value,
-) -> Result<(), Trouble> {
-    loop {
-        let Some(object) = live(operator, job).await? else {
-            return Ok(());
-        };
-        match patch(operator, &object, status(&object)).await {
-            Err(trouble) if trouble.is_conflict() => {}
-            other => return other,
-        }
-    }
+    tell(operator, DISCOVERY, object, status).await
 }
 
 /// The discovery itself, if it is still the same, has not ended and was not called off.
@@ -333,38 +292,22 @@ pub(crate) async fn begin(operator: &Operator, job: &Job) -> Result<(), Trouble>
     insist(operator, job, status).await
 }
 
-/// Says how many images a discovery has, and what could not be listed.
-pub(crate) async fn listed(
-    operator: &Operator,
-    job: &Job,
-    images: usize,
-    unlisted: &[String],
-) -> Result<(), Trouble> {
+/// Notes on the Registry which image a discovery found last.
+pub(crate) async fn listed(operator: &Operator, job: &Job) -> Result<(), Trouble> {
     let Some(object) = live(operator, job).await? else {
         return Ok(());
     };
-    let client = operator.client();
-    let cataloged = Cataloged {
-        images,
-        unlisted: unlisted.iter().take(MOST_UNLISTED).cloned().collect(),
-    };
-    let patch = json!({"metadata": {"annotations": {CATALOGED: json!(cataloged).to_string()}}});
-    let made = IMAGE.of_job(client, job).await?;
+    let made = IMAGE.of_job(operator.client(), job).await?;
     let order = |image: &ObjectMeta| {
         (
             image.creation_timestamp.clone().map(|time| time.0),
             image.name.clone(),
         )
     };
-    let last = made
-        .into_iter()
-        .max_by_key(order)
-        .and_then(|image| image.name);
-    if let Some(last) = last {
-        let notes = [("discovered-image-name", last)];
-        note(operator, &job.namespace, registry_of(&object), &notes).await?;
-    }
-    Ok(DISCOVERY
-        .merge(client, &job.namespace, &job.name, &patch)
-        .await?)
+    let last = made.into_iter().max_by_key(order);
+    let Some(last) = last.and_then(|image| image.name) else {
+        return Ok(());
+    };
+    let notes = [("discovered-image-name", last)];
+    note(operator, &job.namespace, registry_of(&object), &notes).await
 }
