@@ -7,6 +7,7 @@ mod conditions;
 mod credentials;
 mod data;
 mod discovery;
+mod faults;
 
 use anyhow::{Context, Result};
 use flate2::Compression;

@@ -1,0 +1,159 @@
+//! What goes wrong while a registry is scanned: images that cannot be read, a registry that
+//! stumbles, jobs that are deleted half-way. Every job ends, with the truth, and the rest is scanned.
+
+use super::conditions::Bench;
+use super::discovery::{Gate, registry};
+use super::{LIMIT, ended, get, job, layer, push};
+use anyhow::{Context, Result};
+use http::{Method, StatusCode};
+use muster_testkit::proxy::{Fault, Proxy};
+use muster_testkit::push::{Pushed, Pusher, digest};
+use muster_testkit::registry::Registry;
+use muster_testkit::wait;
+use serde_json::{Value, json};
+
+const PLATFORMS: [&str; 3] = ["amd64", "arm64", "s390x"];
+const TAGS: usize = 17;
+
+fn config(architecture: &str, number: usize, layers: &[&[u8]]) -> Value {
+    let layers: Vec<String> = layers.iter().map(|layer| digest(layer)).collect();
+    json!({
+        "os": "linux", "architecture": architecture, "config": {"Labels": {"number": number.to_string()}},
+        "rootfs": {"type": "layers", "diff_ids": layers},
+    })
+}
+
+/// Pushes images of three platforms under many tags, all on one layer, and one that cannot be read.
+async fn crowd(registry: &Registry) -> Result<()> {
+    let pusher = Pusher::new(registry)?;
+    let (plain, packed) = layer()?;
+    for number in 0..TAGS {
+        let mut images: Vec<(String, Pushed)> = Vec::new();
+        for architecture in PLATFORMS {
+            let config = config(architecture, number, &[&plain]);
+            let image = pusher.image("team/app", None, &[&packed], &config).await?;
+            images.push((format!("linux/{architecture}"), image));
+        }
+        let entries: Vec<(&str, &Pushed)> = images
+            .iter()
+            .map(|(name, image)| (name.as_str(), image))
+            .collect();
+        let tag = format!("1.{number}");
+        pusher.index("team/app", Some(&tag), &entries).await?;
+    }
+    let garbage = b"this is no layer at all, whatever its manifest says";
+    let config = config("amd64", TAGS, &[garbage]);
+    pusher
+        .image("team/app", Some("bad"), &[garbage], &config)
+        .await?;
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_crowd_is_scanned_but_for_the_one_that_cannot_be_read() -> Result<()> {
+    let server = Registry::start()?;
+    crowd(&server).await?;
+    let proxy = Proxy::start(&server.host(), |_, _| Fault::Pass).await?;
+    let bench = Bench::start()?;
+    bench.apply(&registry("local", &proxy.host()))?;
+    let (reason, first) = bench.scan("first", json!({"registry": "local"}))?;
+    let all = TAGS * PLATFORMS.len() + 1;
+    let expected = format!("1 of {all} images could not be scanned");
+    assert!(
+        reason.contains("InternalError") && reason.contains(&expected),
+        "{reason}"
+    );
+    let status = &first["status"];
+    assert_eq!(status["imagesCount"], all, "{status}");
+    assert_eq!(status["scannedImagesCount"], all - 1, "{status}");
+    assert_eq!(status["failedImagesCount"], 1, "{status}");
+    let errors = status["errors"].as_array().context("errors")?;
+    assert!(
+        errors.len() == 1 && errors[0].as_str().is_some_and(|why| why.contains("bad")),
+        "{status}"
+    );
+    let reports = get(&bench.kubectl, &["vulnerabilityreports"])?;
+    assert_eq!(reports["items"].as_array().map(Vec::len), Some(all - 1));
+    // What they share is fetched once.
+    let (_, packed) = layer()?;
+    assert_eq!(proxy.count(Method::GET, &digest(&packed)), 1);
+
+    // Who scans again asks for every tag once, and reads and matches nothing that was.
+    let before = proxy.seen().len();
+    let (_, second) = bench.scan("second", json!({"registry": "local"}))?;
+    let status = &second["status"];
+    assert_eq!(status["scannedImagesCount"], all - 1, "{status}");
+    assert_eq!(status["readImagesCount"], 0, "{status}");
+    assert_eq!(status["matchedImagesCount"], 0, "{status}");
+    let asked = proxy.seen().split_off(before);
+    let heads = asked
+        .iter()
+        .filter(|seen| seen.method == Method::HEAD)
+        .count();
+    assert!(heads <= TAGS + 1, "{heads} questions for {TAGS} tags");
+    let manifests = asked
+        .iter()
+        .filter(|seen| seen.method == Method::GET && seen.target.contains("/manifests/1."));
+    assert_eq!(manifests.count(), 0, "an unchanged tag was read again");
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_registry_that_stumbles_is_asked_again() -> Result<()> {
+    let server = Registry::start()?;
+    push(&server, 2024).await?;
+    let proxy = Proxy::start(&server.host(), |seen, before| {
+        let later = vec![("retry-after", "1".to_owned())];
+        let refused = |code| Fault::Answer(code, later.clone(), String::new());
+        match (seen.target.as_str(), before) {
+            (target, 0) if target.contains("/tags/list") => refused(StatusCode::TOO_MANY_REQUESTS),
+            (target, 0) if target.contains("/manifests/") => {
+                refused(StatusCode::INTERNAL_SERVER_ERROR)
+            }
+            (target, 0) if target.contains("/blobs/") => Fault::CutAfter(20),
+            (target, 1) if target.contains("/blobs/") => Fault::HangUp,
+            _ => Fault::Pass,
+        }
+    })
+    .await?;
+    let bench = Bench::start()?;
+    bench.apply(&registry("local", &proxy.host()))?;
+    let (reason, job) = bench.scan("first", json!({"registry": "local"}))?;
+    assert!(
+        reason.contains("AllImagesScanned"),
+        "{reason}: {}",
+        bench.muster.process().log_tail()
+    );
+    assert_eq!(job["status"]["scannedImagesCount"], 2);
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_job_that_is_deleted_makes_room_for_the_next() -> Result<()> {
+    let server = Registry::start()?;
+    push(&server, 2024).await?;
+    let gate = Gate::default();
+    let proxy = gate.before(&server).await?;
+    let bench = Bench::start()?;
+    bench.apply(&registry("local", &proxy.host()))?;
+    gate.close("/blobs/");
+    let kubectl = &bench.kubectl;
+    kubectl.succeed_with(&["apply", "-f", "-"], &job("first", "local"))?;
+    wait::until("the job to ask for a blob", LIMIT, || {
+        Ok((proxy.count(Method::GET, "/blobs/") > 0).then_some(()))
+    })?;
+    kubectl.succeed_with(&["apply", "-f", "-"], &job("second", "local"))?;
+    wait::until("the second job to wait for the first", LIMIT, || {
+        let second = get(kubectl, &["scanjob", "second"])?;
+        let said = second["status"]["conditions"][0]["message"].as_str();
+        let waits = said.is_some_and(|said| said.contains("waits for ScanJob default/first"));
+        Ok(waits.then_some(()))
+    })?;
+    kubectl.succeed(&["delete", "scanjob", "first"])?;
+    gate.open("/blobs/");
+    let reason = ended(kubectl, "second")?;
+    assert!(reason.contains("AllImagesScanned"), "{reason}");
+    let jobs = get(kubectl, &["scanjobs"])?;
+    assert_eq!(jobs["items"].as_array().map(Vec::len), Some(1));
+    Ok(())
+}
