@@ -2,14 +2,14 @@
 //! then on. A hub that cannot be fetched is asked as it was last time, and its status says so. All
 //! hubs are looked at together, since which of them are asked is one state.
 
-use crate::object::{MANAGER, VEX_HUB, condition, now};
+use crate::object::{MANAGER, VEX_HUB, condition, is_absent, now};
 use crate::work::{Operator, Trouble};
 use futures::StreamExt;
 use kube::ResourceExt;
 use kube::api::{DynamicObject, ListParams, Patch, PatchParams};
 use kube::runtime::{WatchStreamExt, watcher};
 use muster_advisories::Silent;
-use muster_advisories::hub::{Fetch, Fetched};
+use muster_advisories::hub::{Fetch, Fetched, Hubs};
 use serde_json::{Value, json};
 use std::pin::pin;
 use std::sync::Arc;
@@ -19,6 +19,8 @@ use tokio_util::sync::CancellationToken;
 
 /// How often it is seen whether a hub is due.
 const LOOK: Duration = Duration::from_secs(60);
+/// After trouble.
+const SOON: Duration = Duration::from_secs(5);
 /// How long fetching one hub may take.
 const PATIENCE: Duration = Duration::from_secs(300);
 
@@ -29,12 +31,24 @@ enum Outcome {
     Failed(String),
 }
 
-/// Keeps the hubs until `stop`.
-pub(crate) async fn run(operator: Arc<Operator>, fetch: Fetch, stop: CancellationToken) {
+/// Has the hubs asked as they were last time, before anybody is told of a report: one that was
+/// made without them would be another one.
+pub(crate) async fn recall(operator: &Operator, stop: &CancellationToken) {
+    while let Err(trouble) = pass(operator, None).await {
+        tracing::warn!(%trouble, "looking for VEX hubs");
+        tokio::select! {
+            () = stop.cancelled() => return,
+            () = tokio::time::sleep(SOON) => {}
+        }
+    }
+}
+
+/// Keeps the hubs until `stop`; without `fetch`, as they are here.
+pub(crate) async fn run(operator: Arc<Operator>, fetch: Option<Fetch>, stop: CancellationToken) {
     let changes = watcher(VEX_HUB.all(operator.client()), watcher::Config::default());
     let mut changes = pin!(changes.default_backoff().touched_objects());
     loop {
-        if let Err(trouble) = pass(&operator, &fetch).await {
+        if let Err(trouble) = pass(&operator, fetch.as_ref()).await {
             tracing::warn!(%trouble, "looking at the VEX hubs");
         }
         let mut again = pin!(tokio::time::sleep(LOOK));
@@ -46,9 +60,13 @@ pub(crate) async fn run(operator: Arc<Operator>, fetch: Fetch, stop: Cancellatio
     }
 }
 
-async fn pass(operator: &Operator, fetch: &Fetch) -> Result<(), Trouble> {
+async fn pass(operator: &Operator, fetch: Option<&Fetch>) -> Result<(), Trouble> {
     let api = VEX_HUB.all(operator.client());
-    let hubs = api.list(&ListParams::default()).await?.items;
+    let hubs = match api.list(&ListParams::default()).await {
+        // Where the kind is not known there are none.
+        Err(error) if is_absent(&error) => Vec::new(),
+        listed => listed?.items,
+    };
     let kept = operator.knowledge().hubs();
     let mut asked = Vec::new();
     for hub in hubs {
@@ -56,14 +74,7 @@ async fn pass(operator: &Operator, fetch: &Fetch) -> Result<(), Trouble> {
         let url = spec["url"].as_str().unwrap_or_default().to_owned();
         let outcome = match spec["enabled"].as_bool() {
             Some(false) => Outcome::Disabled,
-            _ => match timeout(PATIENCE, kept.fetch(&url, fetch, &Silent)).await {
-                Ok(Ok(fetched)) => Outcome::Read(fetched),
-                Ok(Err(error)) => Outcome::Failed(error.to_string()),
-                Err(_) => Outcome::Failed(format!(
-                    "fetching {url}: not done within {} s",
-                    PATIENCE.as_secs()
-                )),
-            },
+            _ => read(kept, &url, fetch).await,
         };
         let is_here =
             !matches!(outcome, Outcome::Disabled) && kept.open(std::slice::from_ref(&url)).is_ok();
@@ -84,6 +95,24 @@ async fn pass(operator: &Operator, fetch: &Fetch) -> Result<(), Trouble> {
     };
     operator.knowledge().ask(opened);
     Ok(())
+}
+
+/// Fetches a hub if it is due, or sees whether it is here.
+async fn read(kept: &Hubs, url: &str, fetch: Option<&Fetch>) -> Outcome {
+    let Some(fetch) = fetch else {
+        return match kept.open(&[url.to_owned()]) {
+            Ok(_) => Outcome::Read(Fetched::Fresh),
+            Err(error) => Outcome::Failed(error.to_string()),
+        };
+    };
+    match timeout(PATIENCE, kept.fetch(url, fetch, &Silent)).await {
+        Ok(Ok(fetched)) => Outcome::Read(fetched),
+        Ok(Err(error)) => Outcome::Failed(error.to_string()),
+        Err(_) => Outcome::Failed(format!(
+            "fetching {url}: not done within {} s",
+            PATIENCE.as_secs()
+        )),
+    }
 }
 
 /// The status of a hub, if it says anything new.

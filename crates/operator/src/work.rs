@@ -223,6 +223,7 @@ impl Operator {
             let handler = move |job: muster_queue::Job| operator.clone().handle(job);
             consume(self.queue.clone(), subject, worker, handler, stop.clone())
         };
+        hubs::recall(&self, &stop).await;
         tokio::join!(
             rematch::run(self.clone(), stop.clone()),
             self.clone().fetch(stop.clone()),
@@ -233,13 +234,15 @@ impl Operator {
         );
     }
 
-    /// Keeps what reports are made with young, if that is wanted.
+    /// Keeps what reports are made with young, if that is wanted; hubs that are here are asked
+    /// either way.
     async fn fetch(self: Arc<Self>, stop: CancellationToken) {
         let Some(update) = self.update.clone() else {
-            return;
+            return hubs::run(self, None, stop).await;
         };
+        let fetch = Some(Fetch::default());
         tokio::join!(
-            hubs::run(self.clone(), Fetch::default(), stop.clone()),
+            hubs::run(self.clone(), fetch, stop.clone()),
             refresh::run(self, update, stop),
         );
     }

@@ -112,7 +112,7 @@ async fn a_hub_suppresses_in_reports_that_are_there_already() -> Result<()> {
     data(vulnerabilities.path())?;
     let directory = vulnerabilities.path().to_string_lossy().into_owned();
     let arguments = ["--database", &directory, "--db-update", "on"];
-    let muster = Muster::start_with(env!("CARGO_BIN_EXE_muster"), &arguments)?;
+    let mut muster = Muster::start_with(env!("CARGO_BIN_EXE_muster"), &arguments)?;
     let kubectl = Kubectl::new(&muster.kubeconfig_path())?;
     kubectl.succeed_with(&["apply", "-f", "-"], &manifests(&registry.host()))?;
     kubectl.succeed_with(&["apply", "-f", "-"], &job("first", "local"))?;
@@ -144,5 +144,14 @@ async fn a_hub_suppresses_in_reports_that_are_there_already() -> Result<()> {
     kubectl.succeed_with(&["apply", "-f", "-"], &enabled)?;
     wait::until("suppressed findings again", LIMIT, || {
         Ok((found(&kubectl)?.1 == 2).then_some(()))
-    })
+    })?;
+    // Who starts again asks the hub from the first moment on: no report is made without it.
+    muster.kill9()?;
+    muster.restart_in_place()?;
+    kubectl.succeed_with(&["apply", "-f", "-"], &job("second", "local"))?;
+    ended(&kubectl, "second")?;
+    let status = get(&kubectl, &["scanjob", "second"])?["status"].clone();
+    assert_eq!(status["matchedImagesCount"], 0, "{status}");
+    assert_eq!(found(&kubectl)?.1, 2);
+    Ok(())
 }
