@@ -23,6 +23,7 @@ cargo xtask <task>
   soak [seconds]    the random tests for longer (600 each), with another seed every time
   fuzz [seconds]    fuzz every target (60 each)
   bench apiserver   speed and memory beside kube-apiserver and etcd
+  bench pipeline    a registry of 1 000 images through all roles, and both queues; --small to try it out
   bench rematch     10 000 stored bills of materials, matched again
   bench storage     reports of a large cluster beside a naive layout; --small to try it out,
                     --embedded to measure `muster up`
@@ -56,6 +57,7 @@ fn task(arguments: &[&str]) -> Result<()> {
         ["bench", "apiserver"] => bench::apiserver::run(),
         ["bench", "storage", options @ ..] => bench::storage::run(options),
         ["bench", "scan", parts @ ..] => bench::scan::run(parts),
+        ["bench", "pipeline", options @ ..] => bench::pipeline::run(options),
         ["bench", "rematch"] => bench::rematch::run(),
         ["compare", "trivy", cases @ ..] => compare::trivy(cases),
         ["peers"] => peers::all(),

@@ -75,9 +75,13 @@ pub(crate) struct Access {
     /// The labels that everything found through it has too.
     pub(crate) inherited: BTreeMap<String, String>,
     credentials: Credentials,
-    /// The Secret with the credentials, as messages name it.
+    /// The Secret with the credentials, as messages name it; none if they are those with which the
+    /// namespace's own Pods pull.
     secret: Option<String>,
 }
+
+/// How many pull secrets of a ServiceAccount are looked at.
+const MOST_PULL_SECRETS: usize = 32;
 
 /// Opens a Registry; none if there is no such object.
 pub(crate) async fn open(
@@ -101,7 +105,7 @@ pub(crate) async fn reach(
     let spec: Spec = Deserialize::deserialize(&object.data["spec"]).map_err(Trouble::permanent)?;
     let host = Host::parse(&spec.uri).map_err(Trouble::permanent)?;
     let (credentials, secret) = match spec.auth_secret.as_str() {
-        "" => (Credentials::none(), None),
+        "" => (pull_secrets(operator, namespace).await?, None),
         name => (
             credentials(operator, namespace, name).await?,
             Some(format!("Secret {namespace}/{name}")),
@@ -182,17 +186,47 @@ impl Access {
 
     async fn refused(&self, error: &Error) -> String {
         let host = &self.host;
-        let Some(secret) = &self.secret else {
-            return format!(
-                "the registry {host} wants a login; name a Secret that has one in spec.authSecret: {error}"
-            );
-        };
         let logins = self.credentials.logins(host, None).await;
-        match logins.is_ok_and(|logins| logins.is_empty()) {
-            true => format!("the {secret} has no login for the registry {host}: {error}"),
-            false => format!("the registry {host} refuses the login of the {secret}: {error}"),
+        let has_one = logins.is_ok_and(|logins| !logins.is_empty());
+        let what = match (&self.secret, has_one) {
+            (None, false) => format!(
+                "the registry {host} wants a login; name a Secret that has one in spec.authSecret"
+            ),
+            (None, true) => format!(
+                "the registry {host} refuses the pull secrets of the ServiceAccount default; name a Secret with another login in spec.authSecret"
+            ),
+            (Some(secret), false) => format!("the {secret} has no login for the registry {host}"),
+            (Some(secret), true) => {
+                format!("the registry {host} refuses the login of the {secret}")
+            }
+        };
+        format!("{what}: {error}")
+    }
+}
+
+/// The logins with which the Pods of a namespace pull where nothing else is said: those of the
+/// ServiceAccount `default`. One that cannot be used is no reason to do without the others.
+async fn pull_secrets(operator: &Operator, namespace: &str) -> Result<Credentials, Trouble> {
+    let resource = ApiResource::from_gvk(&GroupVersionKind::gvk("", "v1", "ServiceAccount"));
+    let client = operator.client().clone();
+    let api: Api<DynamicObject> = Api::namespaced_with(client, namespace, &resource);
+    let mut all = Credentials::none();
+    let Some(account) = api.get_opt("default").await? else {
+        return Ok(all);
+    };
+    let named = account.data["imagePullSecrets"].as_array();
+    let named = named.into_iter().flatten();
+    for name in named
+        .filter_map(|secret| secret["name"].as_str())
+        .take(MOST_PULL_SECRETS)
+    {
+        match credentials(operator, namespace, name).await {
+            Ok(one) => all = all.and(one),
+            Err(Trouble::Permanent(why)) => tracing::debug!(why, "a pull secret is left out"),
+            Err(trouble) => return Err(trouble),
         }
     }
+    Ok(all)
 }
 
 async fn credentials(

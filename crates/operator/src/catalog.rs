@@ -62,14 +62,29 @@ pub(crate) async fn create(operator: &Operator, job: &Job, last: bool) -> Result
 
 /// Lists all that a job is about.
 async fn list(listing: &Listing<'_>, targets: &[Target]) -> Result<Tally, Trouble> {
-    let repositories = match wanted(listing.access, targets)? {
-        Some(wanted) => wanted,
-        None => catalog(listing.access).await?,
-    };
+    let mut tally = Tally::default();
+    let mut repositories = Vec::new();
+    match wanted(listing.access, targets) {
+        None => repositories = catalog(listing.access).await?,
+        Some(wanted) => {
+            for one in wanted {
+                match one {
+                    Ok(one) => repositories.push(one),
+                    Err(trouble) => tally.failures.push(trouble.to_string()),
+                }
+            }
+        }
+    }
+    if !tally.failures.is_empty() {
+        // Nobody can tell which Images are of what could not be looked for.
+        let (namespace, registry) = (&listing.job.namespace, &listing.access.name);
+        let known = images(listing.operator, namespace, registry).await?;
+        tally.unsure.extend(known);
+    }
     let listed = stream::iter(repositories.into_iter().map(Arc::new))
         .map(async |wanted| listing.repository(&wanted).await)
         .buffer_unordered(AT_ONCE);
-    let tally = listed.try_fold(Tally::default(), async |mut tally, one| {
+    let tally = listed.try_fold(tally, async |mut tally, one| {
         tally.add(one);
         Ok(tally)
     });
@@ -123,19 +138,27 @@ async fn forget(
     kept: &BTreeSet<String>,
 ) -> Result<(), Trouble> {
     let client = operator.client();
-    let selected = ListParams::default().fields(&format!("imageMetadata.registry={registry}"));
-    for known in IMAGE.metadata(client, namespace, selected).await? {
-        let name = known.name.unwrap_or_default();
-        if kept.contains(&name) {
-            continue;
-        }
+    let known = images(operator, namespace, registry).await?;
+    for name in known.difference(kept) {
         let api = IMAGE.within(client, namespace);
-        match api.delete(&name, &DeleteParams::background()).await {
+        match api.delete(name, &DeleteParams::background()).await {
             Err(error) if !is_absent(&error) => return Err(error.into()),
             _ => {}
         }
     }
     Ok(())
+}
+
+/// The names of all Images of a Registry.
+async fn images(
+    operator: &Operator,
+    namespace: &str,
+    registry: &str,
+) -> Result<BTreeSet<String>, Trouble> {
+    let selected = ListParams::default().fields(&format!("imageMetadata.registry={registry}"));
+    let client = operator.client();
+    let found = IMAGE.metadata(client, namespace, selected).await?;
+    Ok(found.into_iter().filter_map(|image| image.name).collect())
 }
 
 /// Says on the job what conditions name and the registry does not have: it is no failure, and it

@@ -8,10 +8,11 @@ mod name;
 
 use crate::message::{Job, JobKind};
 use crate::object::{MANAGER, REGISTRY, is_absent, lease_resource};
+use crate::registry::bond;
 use crate::work::Trouble;
 use crate::{discovery, job};
 use jiff::{SignedDuration, Timestamp};
-use kube::api::{DeleteParams, DynamicObject, PostParams, Preconditions};
+use kube::api::{DeleteParams, DynamicObject, ObjectMeta, PostParams, Preconditions};
 use kube::{Api, Client, ResourceExt};
 use serde_json::{Value, json};
 
@@ -241,6 +242,16 @@ async fn swap(
         (Verdict::Wait, Some(claim)) => return Ok(Outcome::HeldBy(claim.holder)),
         _ => {}
     }
+    let registries = REGISTRY.within(client, place.namespace);
+    let found = registries.get_metadata_opt(place.registry).await?;
+    let found = found.map(|found| found.metadata);
+    if let Some(refused) = refusal(found.as_ref()) {
+        return Ok(refused);
+    }
+    // Whoever only announces himself writes to nobody else's objects.
+    if let Some(found) = found.filter(|found| lasts.is_none() && !bond::is_tied(found)) {
+        bond::tie(client, &found).await?;
+    }
     let lease = written(place, me, lasts, known.as_ref(), now);
     let parameters = PostParams {
         field_manager: Some(MANAGER.into()),
@@ -250,16 +261,25 @@ async fn swap(
         None => api.create(&parameters, &lease).await?,
         Some(_) => api.replace(&lease.name_any(), &parameters, &lease).await?,
     };
-    // Only now: whoever lets a Registry go looks at the claim after it was told to, so one of the
+    // Once more: whoever lets a Registry go looks at the claim after it was told to, so one of the
     // two sees the other.
-    let registry = REGISTRY.within(client, place.namespace);
-    let refused = match registry.get_metadata_opt(place.registry).await? {
-        None => Outcome::Absent,
-        Some(found) if found.metadata.deletion_timestamp.is_some() => Outcome::Closing,
-        Some(_) => return Ok(Outcome::Acquired),
-    };
-    release(client, installation, place, me).await?;
-    Ok(refused)
+    let found = registries.get_metadata_opt(place.registry).await?;
+    match refusal(found.map(|found| found.metadata).as_ref()) {
+        None => Ok(Outcome::Acquired),
+        Some(refused) => {
+            release(client, installation, place, me).await?;
+            Ok(refused)
+        }
+    }
+}
+
+/// Why nobody may begin to work on a Registry.
+fn refusal(registry: Option<&ObjectMeta>) -> Option<Outcome> {
+    match registry {
+        None => Some(Outcome::Absent),
+        Some(found) if found.deletion_timestamp.is_some() => Some(Outcome::Closing),
+        Some(_) => None,
+    }
 }
 
 fn leases(client: &Client, installation: &str) -> Api<DynamicObject> {

@@ -1,6 +1,7 @@
 //! Registries: when they are looked through ([`plan`]), what is known of them ([`status`]), and
-//! that none goes while a job works on it ([`reconcile`]).
+//! that none goes while a job works on it ([`bond`]).
 
+pub(crate) mod bond;
 mod growth;
 mod plan;
 pub(crate) mod reconcile;

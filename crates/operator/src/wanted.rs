@@ -34,14 +34,13 @@ impl Wanted {
     }
 }
 
-/// The repositories that a Registry lists, as far as a job is about them. None if the registry's
-/// own catalog has to be asked.
-pub(crate) fn wanted(access: &Access, targets: &[Target]) -> Result<Option<Vec<Wanted>>, Trouble> {
+/// The repositories that a Registry lists, as far as a job is about them; one that cannot be looked
+/// for does not stop the others. None if the registry's own catalog has to be asked.
+pub(crate) fn wanted(access: &Access, targets: &[Target]) -> Option<Vec<Result<Wanted, Trouble>>> {
     let filters = &access.spec.repositories;
     if targets.is_empty() {
         let all = filters.iter().map(|filter| select(access, filter, &[]));
-        let all = all.collect::<Result<Vec<_>, _>>()?;
-        return Ok((!all.is_empty()).then_some(all));
+        return (!filters.is_empty()).then(|| all.collect());
     }
     let named = |target: &Target| -> Result<Wanted, Trouble> {
         let repository = access.repository(&target.name)?;
@@ -65,11 +64,7 @@ pub(crate) fn wanted(access: &Access, targets: &[Target]) -> Result<Option<Vec<W
             ))),
         }
     };
-    targets
-        .iter()
-        .map(named)
-        .collect::<Result<_, _>>()
-        .map(Some)
+    Some(targets.iter().map(named).collect())
 }
 
 fn select(access: &Access, filter: &Filter, names: &[String]) -> Result<Wanted, Trouble> {
@@ -141,8 +136,8 @@ mod tests {
             ("And", &app, "1.2", Some(&["a", "b"])),
             ("And", &app, "1.1", None),
         ] {
-            let found = wanted(&listed(operator), &targets(target.clone())).unwrap();
-            let [found] = &found.unwrap()[..] else {
+            let found = wanted(&listed(operator), &targets(target.clone()));
+            let [Ok(found)] = &found.unwrap()[..] else {
                 panic!("one repository")
             };
             let case = format!("{operator} {target} {tag}");
@@ -165,16 +160,24 @@ mod tests {
             ),
             (json!([{"name": "Not:a/name"}]), "Not:a/name"),
         ] {
-            let error = wanted(&listed("Or"), &targets(target)).unwrap_err();
+            let mut both = targets(target);
+            both.extend(targets(json!([{"name": "busybox"}])));
+            let found = wanted(&listed("Or"), &both).unwrap();
+            let [Err(error), Ok(_)] = &found[..] else {
+                panic!("what is there is wanted all the same")
+            };
             assert!(error.is_permanent());
             assert!(error.to_string().contains(why), "{error}");
         }
         let broken = Access::unasked(json!({"uri": "a", "repositories": [
             {"name": "r", "matchConditions": [{"name": "c", "expression": "tag"}]},
         ]}));
-        let error = wanted(&broken, &[]).unwrap_err().to_string();
+        let found = wanted(&broken, &[]).unwrap();
+        let [Err(error)] = &found[..] else {
+            panic!("an error")
+        };
         assert_eq!(
-            error,
+            error.to_string(),
             "the condition c of the repository r must yield bool and not string"
         );
     }
@@ -183,11 +186,12 @@ mod tests {
     fn a_short_name_is_a_library_of_docker_hub() {
         for name in ["busybox", "library/busybox"] {
             let found = wanted(&listed("Or"), &targets(json!([{ "name": name }]))).unwrap();
-            assert_eq!(found.unwrap()[0].repository.name(), "library/busybox");
+            let first = found[0].as_ref().unwrap();
+            assert_eq!(first.repository.name(), "library/busybox");
         }
         let all = Access::unasked(json!({"uri": "registry.example"}));
-        assert!(wanted(&all, &[]).unwrap().is_none(), "the catalog is asked");
+        assert!(wanted(&all, &[]).is_none(), "the catalog is asked");
         let found = wanted(&all, &targets(json!([{"name": "busybox"}]))).unwrap();
-        assert_eq!(found.unwrap()[0].repository.name(), "busybox");
+        assert_eq!(found[0].as_ref().unwrap().repository.name(), "busybox");
     }
 }

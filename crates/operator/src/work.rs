@@ -84,6 +84,17 @@ impl Trouble {
         }
     }
 
+    /// Whether our own API server cannot be asked now, which says nothing about the work.
+    fn is_outage(&self) -> bool {
+        match self {
+            Trouble::Api(kube::Error::Api(status)) => {
+                matches!(status.code, 429 | 502 | 503 | 504)
+            }
+            Trouble::Api(kube::Error::HyperError(_) | kube::Error::Service(_)) => true,
+            _ => false,
+        }
+    }
+
     /// Whether somebody else wrote meanwhile.
     pub(crate) fn is_conflict(&self) -> bool {
         matches!(self, Trouble::Api(kube::Error::Api(refused)) if refused.code == 409)
@@ -253,20 +264,22 @@ impl Operator {
         }
         let message: Message = serde_json::from_slice(&delivery.payload)
             .map_err(|error| Trouble::permanent(error).into_failure())?;
-        let work = async {
+        let work = || async {
             match delivery.subject.as_str() {
                 CATALOG => catalog::create(&self, &message.job, delivery.last).await,
                 GENERATE => bill::generate(&self, &message).await,
                 _ => findings::scan(&self, &message).await,
             }
         };
-        let done = tokio::time::timeout(DEADLINE, work).await;
-        let done = done.unwrap_or_else(|_| Err(late()));
+        let done = PATIENCE.work(work).await;
         let Err(trouble) = done else { return Ok(()) };
         let (job, image) = (&message.job, message.image.as_deref());
         tracing::warn!(job = job.name, image, attempt = delivery.attempt, %trouble, "a stage failed");
         if trouble.is_permanent() || delivery.last {
-            let recorded = self.record(job, image, &trouble.to_string()).await;
+            let why = trouble.to_string();
+            let recorded = PATIENCE
+                .work(async || self.record(job, image, &why).await)
+                .await;
             recorded.map_err(Trouble::into_failure)?;
         }
         Err(trouble.into_failure())
@@ -276,8 +289,9 @@ impl Operator {
     async fn handle_again(&self, delivery: &muster_queue::Job) -> Result<(), Failure> {
         let message: Rematch = serde_json::from_slice(&delivery.payload)
             .map_err(|error| Trouble::permanent(error).into_failure())?;
-        let done = tokio::time::timeout(DEADLINE, findings::rematch(self, &message)).await;
-        let done = done.unwrap_or_else(|_| Err(late()));
+        let done = PATIENCE
+            .work(async || findings::rematch(self, &message).await)
+            .await;
         done.map_err(|trouble| {
             let (namespace, image) = (&message.namespace, &message.image);
             tracing::warn!(namespace, image, %trouble, "a report of older data stays");
@@ -308,6 +322,92 @@ impl Operator {
     }
 }
 
-fn late() -> Trouble {
-    Trouble::Transient(format!("not done within {} s", DEADLINE.as_secs()))
+/// How long work may take, and the pauses while our own API server cannot be asked.
+#[derive(Clone, Copy)]
+struct Patience {
+    first: Duration,
+    longest: Duration,
+    deadline: Duration,
+}
+
+const PATIENCE: Patience = Patience {
+    first: Duration::from_secs(1),
+    longest: Duration::from_secs(15),
+    deadline: DEADLINE,
+};
+
+impl Patience {
+    /// Does a piece of work. During an outage of the API server it is begun again and again: that
+    /// uses up no try, and nobody is told that an image cannot be scanned because a database was
+    /// restarted.
+    async fn work<F>(self, work: impl Fn() -> F) -> Result<(), Trouble>
+    where
+        F: Future<Output = Result<(), Trouble>>,
+    {
+        let outlast = async {
+            let mut pause = self.first;
+            loop {
+                match work().await {
+                    Err(trouble) if trouble.is_outage() => {
+                        tracing::warn!(%trouble, ?pause, "waiting for the API server");
+                        tokio::time::sleep(pause).await;
+                        pause = (pause * 2).min(self.longest);
+                    }
+                    other => return other,
+                }
+            }
+        };
+        let done = tokio::time::timeout(self.deadline, outlast).await;
+        let late = || format!("not done within {:?}", self.deadline);
+        done.unwrap_or_else(|_| Err(Trouble::Transient(late())))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    const SHORT: Patience = Patience {
+        first: Duration::from_micros(1),
+        longest: Duration::from_micros(4),
+        deadline: DEADLINE,
+    };
+
+    fn refusal(code: u16) -> Trouble {
+        let status = kube::core::Status::failure("busy", "Busy").with_code(code);
+        Trouble::Api(kube::Error::Api(status.boxed()))
+    }
+
+    #[tokio::test]
+    async fn an_outage_of_the_api_server_is_waited_for_and_a_refusal_is_not() {
+        for (code, outage) in [
+            (503, true),
+            (429, true),
+            (500, false),
+            (409, false),
+            (422, false),
+        ] {
+            let tries = AtomicUsize::new(0);
+            let work = || async {
+                match tries.fetch_add(1, Ordering::SeqCst) {
+                    0..20 => Err(refusal(code)),
+                    _ => Ok(()),
+                }
+            };
+            assert_eq!(SHORT.work(work).await.is_ok(), outage, "{code}");
+            let expected = if outage { 21 } else { 1 };
+            assert_eq!(tries.load(Ordering::SeqCst), expected, "{code}");
+        }
+    }
+
+    #[tokio::test]
+    async fn an_outage_without_end_is_given_up_and_may_be_tried_again() {
+        let impatient = Patience {
+            deadline: Duration::from_millis(5),
+            ..SHORT
+        };
+        let done = impatient.work(|| async { Err(refusal(503)) }).await;
+        assert!(done.is_err_and(|trouble| !trouble.is_permanent()));
+    }
 }

@@ -3,7 +3,7 @@
 //! exactly as written, and a proxy that brings a network's faults between a client and a server.
 //! Nothing here pretends: a test that cannot find its server fails and says how to get it.
 //! Start reading at [`kubernetes::Kubernetes`], [`registry::Registry`], [`muster::Muster`]
-//! and [`storage::Cluster`].
+//! and [`installation::Installation`].
 
 pub mod balancer;
 pub mod binaries;
@@ -12,6 +12,7 @@ pub mod certificates;
 pub mod debian;
 pub mod etcd;
 pub mod http;
+pub mod installation;
 pub mod kubeconfig;
 pub mod kubectl;
 pub mod kubernetes;

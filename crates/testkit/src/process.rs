@@ -141,12 +141,21 @@ impl Process {
 
     /// The resident memory in bytes, from `/proc`.
     pub fn resident_memory(&self) -> Result<u64> {
+        self.memory("VmRSS:")
+    }
+
+    /// The most that the resident memory ever was, in bytes.
+    pub fn peak_memory(&self) -> Result<u64> {
+        self.memory("VmHWM:")
+    }
+
+    fn memory(&self, name: &str) -> Result<u64> {
         let status = fs::read_to_string(format!("/proc/{}/status", self.child.id()))?;
         let kibibytes: u64 = status
             .lines()
-            .find_map(|line| line.strip_prefix("VmRSS:"))
+            .find_map(|line| line.strip_prefix(name))
             .and_then(|rest| rest.split_whitespace().next())
-            .context("no VmRSS in the process status")?
+            .with_context(|| format!("no {name} in the process status"))?
             .parse()?;
         Ok(kibibytes * 1024)
     }

@@ -9,8 +9,10 @@ use http_body_util::combinators::UnsyncBoxBody;
 use http_body_util::{BodyExt, Full, StreamBody};
 use hyper::body::{Frame, Incoming};
 use hyper_util::rt::{TokioExecutor, TokioIo};
+use std::collections::HashMap;
 use std::convert::Infallible;
 use std::net::SocketAddr;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinHandle;
@@ -56,6 +58,7 @@ type Body = UnsyncBoxBody<Bytes, std::io::Error>;
 pub struct Proxy {
     address: SocketAddr,
     seen: Arc<Mutex<Vec<Seen>>>,
+    carried: Arc<AtomicU64>,
     task: JoinHandle<()>,
 }
 
@@ -75,10 +78,13 @@ impl Proxy {
         let listener = TcpListener::bind(("127.0.0.1", 0)).await?;
         let address = listener.local_addr()?;
         let seen: Arc<Mutex<Vec<Seen>>> = Arc::default();
+        let carried = Arc::<AtomicU64>::default();
         let shared = Arc::new(Shared {
             server: server.into(),
             decide: Box::new(decide),
             seen: seen.clone(),
+            same: Mutex::default(),
+            carried: carried.clone(),
         });
         let task = tokio::spawn(async move {
             // The connections end with the task that took them.
@@ -90,6 +96,7 @@ impl Proxy {
         Ok(Proxy {
             address,
             seen,
+            carried,
             task,
         })
     }
@@ -105,6 +112,11 @@ impl Proxy {
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
             .clone()
+    }
+
+    /// How many bytes of the server's answers were passed on.
+    pub fn carried(&self) -> u64 {
+        self.carried.load(Ordering::Relaxed)
     }
 
     /// How many requests had this method and a target that contains the text.
@@ -124,6 +136,9 @@ struct Shared {
     server: String,
     decide: Box<Decide>,
     seen: Arc<Mutex<Vec<Seen>>>,
+    /// How many requests of a method and a target there were.
+    same: Mutex<HashMap<(Method, String), usize>>,
+    carried: Arc<AtomicU64>,
 }
 
 async fn serve(stream: TcpStream, shared: Arc<Shared>) {
@@ -150,10 +165,13 @@ async fn answer(request: Request<Incoming>, shared: &Shared) -> Result<Response<
     };
     let before = {
         let mut all = shared.seen.lock().unwrap_or_else(PoisonError::into_inner);
-        let same = |other: &&Seen| other.method == seen.method && other.target == seen.target;
-        let before = all.iter().filter(same).count();
         all.push(seen.clone());
-        before
+        let mut same = shared.same.lock().unwrap_or_else(PoisonError::into_inner);
+        let count = same
+            .entry((seen.method.clone(), seen.target.clone()))
+            .or_default();
+        *count += 1;
+        *count - 1
     };
     let fault = (shared.decide)(&seen, before);
     match fault {
@@ -191,6 +209,12 @@ async fn forward(
     *request.uri_mut() = target.parse::<Uri>()?;
     let response = sender.send_request(request).await?;
     let (mut head, body) = response.into_parts();
+    let carried = shared.carried.clone();
+    let body = body.map_frame(move |frame| {
+        let bytes = frame.data_ref().map_or(0, Bytes::len);
+        carried.fetch_add(bytes as u64, Ordering::Relaxed);
+        frame
+    });
     let body = body.map_err(std::io::Error::other).boxed_unsync();
     let body = match fault {
         Fault::CutAfter(count) => first(count, body, true).await?,

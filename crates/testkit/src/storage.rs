@@ -349,6 +349,11 @@ impl Replica {
             .map_or_else(String::new, Process::log_tail)
     }
 
+    /// Its process, for a look.
+    pub fn running(&self) -> Option<&Process> {
+        self.process.as_ref()
+    }
+
     /// Its process, while it has one.
     pub fn process(&mut self) -> Result<&mut Process> {
         self.process.as_mut().context("the replica does not run")

@@ -2,6 +2,7 @@
 
 pub(crate) mod apiserver;
 mod parallel;
+pub(crate) mod pipeline;
 pub(crate) mod rematch;
 pub(crate) mod scan;
 pub(crate) mod storage;

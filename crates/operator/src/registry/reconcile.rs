@@ -1,6 +1,7 @@
 //! The Registry's reconciler: load it and its jobs, decide what is to be started, start it, and tell
 //! what is known. A Registry that is to go is let go when nobody works on it.
 
+use super::bond;
 use super::plan::{Plan, Registry, Start, Why, plan};
 use super::run::Run;
 use super::status::{self, Probe, spell};
@@ -25,8 +26,6 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use tokio_util::sync::CancellationToken;
 
-/// Keeps a Registry while a job works on it.
-const FINALIZER: &str = "sbomscanner.kubewarden.io/running-job";
 /// A Registry is looked at this often, whatever happens.
 const AGAIN: Duration = Duration::from_secs(5 * 60);
 /// After trouble, and while a job is waited for.
@@ -111,7 +110,7 @@ async fn let_go(object: &DynamicObject, operator: &Operator) -> Result<Action, T
         namespace: &namespace,
         registry: &name,
     };
-    if !object.finalizers().iter().any(|known| known == FINALIZER) {
+    if !bond::is_tied(&object.metadata) {
         return Ok(Action::await_change());
     }
     let (client, installation) = (operator.client(), operator.installation());
@@ -120,35 +119,14 @@ async fn let_go(object: &DynamicObject, operator: &Operator) -> Result<Action, T
         return Ok(Action::requeue(SOON));
     }
     lease::forget(client, installation, place).await?;
-    let others = object
-        .finalizers()
-        .iter()
-        .filter(|known| *known != FINALIZER);
-    bind(operator, object, others.cloned().collect()).await?;
+    bond::untie(client, &object.metadata).await?;
     Ok(Action::await_change())
-}
-
-async fn bind(
-    operator: &Operator,
-    object: &DynamicObject,
-    finalizers: Vec<String>,
-) -> Result<(), Trouble> {
-    let patch = json!({"metadata": {
-        "resourceVersion": object.resource_version(), "finalizers": finalizers,
-    }});
-    let namespace = object.namespace().unwrap_or_default();
-    let client = operator.client();
-    Ok(REGISTRY
-        .merge(client, &namespace, &object.name_any(), &patch)
-        .await?)
 }
 
 async fn look(object: &DynamicObject, context: &Context) -> Result<Action, Trouble> {
     let operator = &context.operator;
-    if !object.finalizers().iter().any(|known| known == FINALIZER) {
-        let mut all = object.finalizers().to_vec();
-        all.push(FINALIZER.into());
-        bind(operator, object, all).await?;
+    if !bond::is_tied(&object.metadata) {
+        bond::tie(operator.client(), &object.metadata).await?;
         // The change brings us back.
         return Ok(Action::requeue(SOON));
     }

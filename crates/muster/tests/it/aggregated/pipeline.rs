@@ -1,119 +1,57 @@
-//! Scanning as it runs in a cluster: kube-apiserver, PostgreSQL and NATS, two `muster storage`, an
-//! operator and two workers, each a process that may be killed.
+//! Scanning as it runs in a cluster, whoever is killed and whatever is stopped meanwhile: every job
+//! ends, with the truth, and nothing is left unscanned.
 
-use super::{MUSTER, SOON, options};
-use crate::scan::{data, ended, get, job, manifests, push};
-use anyhow::{Context, Result, ensure};
-use muster_testkit::nats::Nats;
-use muster_testkit::process::Process;
+use super::{MUSTER, SOON};
+use crate::scan::discovery::{Gate, registry};
+use crate::scan::faults::crowd;
+use crate::scan::{LIMIT, data, ended, get, job, layer, manifests, push};
+use anyhow::{Context, Result};
+use http::Method;
+use muster_testkit::etcd::Durability;
+use muster_testkit::installation::{Installation, Options};
+use muster_testkit::kubectl::Kubectl;
+use muster_testkit::postgres::Postgres;
+use muster_testkit::push::digest;
 use muster_testkit::registry::Registry;
-use muster_testkit::storage::{Cluster, Options};
 use muster_testkit::wait;
+use serde_json::Value;
 use std::fs;
-use std::path::PathBuf;
-use std::process::Command;
-use tempfile::TempDir;
 
-/// The roles that scan in a cluster, and what they need.
-struct Installation {
-    operator: Process,
-    workers: Vec<Process>,
-    nats: Nats,
-    cluster: Cluster,
-    files: TempDir,
+fn apply(kubectl: &Kubectl, object: &Value) -> Result<()> {
+    kubectl.succeed_with(&["apply", "-f", "-"], &object.to_string())?;
+    Ok(())
 }
 
-impl Installation {
-    fn new() -> Result<Installation> {
-        let options = Options {
-            replicas: 2,
-            controllers: true,
-            ..options()?
-        };
-        let cluster = Cluster::start(MUSTER, &options)?;
-        let kubectl = cluster.kubectl()?;
-        let crds = Command::new(MUSTER)
-            .args(["crds", "--group", "sbomscanner.kubewarden.io"])
-            .output()?;
-        ensure!(crds.status.success(), "{crds:?}");
-        let crds = String::from_utf8(crds.stdout)?;
-        kubectl.succeed_with(&["apply", "--server-side", "-f", "-"], &crds)?;
-        kubectl.succeed(&["wait", "--for=condition=Established", "crd", "--all"])?;
-        let files = tempfile::tempdir()?;
-        let vulnerabilities = files.path().join("vulnerabilities");
-        fs::create_dir(&vulnerabilities)?;
-        data(&vulnerabilities)?;
-        let storage = cluster.replicas().first().context("a replica")?;
-        let authority = storage.kubeconfig().authority.clone();
-        fs::write(
-            files.path().join("layers.crt"),
-            authority.context("an authority")?,
-        )?;
-        let nats = Nats::start()?;
-        let mut installation = Installation {
-            operator: start("operator", &cluster, &nats, &files, "operator.log")?,
-            workers: Vec::new(),
-            nats,
-            cluster,
-            files,
-        };
-        for number in 0..2 {
-            let worker = installation.worker(number)?;
-            installation.workers.push(worker);
-        }
-        Ok(installation)
-    }
-
-    fn worker(&self, number: usize) -> Result<Process> {
-        let log = format!("worker-{number}.log");
-        start("worker", &self.cluster, &self.nats, &self.files, &log)
-    }
-
-    fn logs(&self) -> String {
-        let processes = [&self.operator].into_iter().chain(&self.workers);
-        let tails: Vec<String> = processes.map(Process::log_tail).collect();
-        tails.join("\n---\n")
-    }
+fn scan(kubectl: &Kubectl, name: &str, registry: &str) -> Result<()> {
+    kubectl.succeed_with(&["apply", "-f", "-"], &job(name, registry))?;
+    Ok(())
 }
 
-/// Starts a role as the user that it is in a cluster.
-fn start(
-    role: &str,
-    cluster: &Cluster,
-    nats: &Nats,
-    files: &TempDir,
-    log: &str,
-) -> Result<Process> {
-    let user = format!("system:serviceaccount:muster:muster-{role}");
-    let kubeconfig = cluster.kubernetes().user_path(&user, &["system:masters"])?;
-    let mut command = Command::new(MUSTER);
-    command.arg(role).arg("--kubeconfig").arg(kubeconfig);
-    command.args(["--nats", &nats.url()]);
-    if role == "worker" {
-        let storage = cluster.replicas().first().context("a replica")?;
-        let file = |name: &str| -> PathBuf { files.path().join(name) };
-        command.arg("--database").arg(file("vulnerabilities"));
-        command.args(["--db-update", "off"]);
-        command.args(["--layers", &storage.kubeconfig().server]);
-        command.arg("--layers-ca").arg(file("layers.crt"));
-    }
-    Process::start(role, &mut command, &files.path().join(log))
+/// Waits for the end of a job in which every image is scanned.
+fn completes(installation: &Installation, name: &str, images: usize) -> Result<Value> {
+    let kubectl = installation.kubectl()?;
+    let reason = ended(&kubectl, name).with_context(|| installation.logs())?;
+    assert!(reason.contains("AllImagesScanned"), "{name}: {reason}");
+    let status = get(&kubectl, &["scanjob", name])?["status"].clone();
+    assert_eq!(status["imagesCount"], images, "{status}");
+    assert_eq!(status["scannedImagesCount"], images, "{status}");
+    Ok(status)
+}
+
+fn postgres(postgres: &Postgres) -> Result<Options> {
+    Ok(Options::on(postgres.url(&postgres.database()?)))
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_cluster_scans_a_registry_whoever_is_killed() -> Result<()> {
     let registry = Registry::start()?;
     push(&registry, 2024).await?;
-    let mut installation = Installation::new()?;
-    let kubectl = installation.cluster.kubectl()?;
-    wait::until("the namespace of the installation", SOON, || {
-        Ok(kubectl.succeed(&["get", "namespace", "muster"]).ok())
-    })?;
+    let mut installation = Installation::start(MUSTER, &postgres(Postgres::shared()?)?)?;
+    data(&installation.data())?;
+    let kubectl = installation.kubectl()?;
     kubectl.succeed_with(&["apply", "-f", "-"], &manifests(&registry.host()))?;
-    let scan = |name: &str| kubectl.succeed_with(&["apply", "-f", "-"], &job(name, "local"));
-    scan("first")?;
-    let reason = ended(&kubectl, "first").with_context(|| installation.logs())?;
-    assert!(reason.contains("AllImagesScanned"), "{reason}");
+    scan(&kubectl, "first", "local")?;
+    completes(&installation, "first", 2)?;
     let reports = get(&kubectl, &["vulnerabilityreports"])?;
     let reports = reports["items"].as_array().context("reports")?;
     assert_eq!(reports.len(), 2);
@@ -122,33 +60,123 @@ async fn a_cluster_scans_a_registry_whoever_is_killed() -> Result<()> {
     }
     let report = get(&kubectl, &["workloadscanreport", "deployment-app"])?;
     assert_eq!(report["summary"]["critical"], 1, "{report}");
-    scan("second")?;
-    let reason = ended(&kubectl, "second").with_context(|| installation.logs())?;
-    assert!(reason.contains("AllImagesScanned"), "{reason}");
-    let status = get(&kubectl, &["scanjob", "second"])?["status"].clone();
+    scan(&kubectl, "second", "local")?;
+    let status = completes(&installation, "second", 2)?;
     assert_eq!(status["readImagesCount"], 0, "{status}");
     assert_eq!(status["matchedImagesCount"], 0, "{status}");
 
     // Another build of the image, while everybody who could scan it is killed.
     push(&registry, 2025).await?;
-    scan("third")?;
-    installation.workers[0].kill9()?;
-    installation.operator.kill9()?;
+    scan(&kubectl, "third", "local")?;
+    installation.kill_workers()?;
+    installation.operators[0].kill9()?;
     installation.nats.kill9()?;
-    installation.workers[1].kill9()?;
     installation.nats.restart()?;
-    let (cluster, nats, files) = (
-        &installation.cluster,
-        &installation.nats,
-        &installation.files,
+    installation.add_operator()?;
+    installation.add_worker()?;
+    completes(&installation, "third", 2)?;
+    Ok(())
+}
+
+/// Three jobs, one in each stage, when all workers and the deciding operator die; then two more,
+/// during which the database and the registry are stopped.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_cluster_ends_every_job_whichever_stage_is_struck() -> Result<()> {
+    let mut server = Registry::start()?;
+    push(&server, 2024).await?;
+    let layer = digest(&layer()?.1);
+    let many = Registry::start()?;
+    let all = crowd(&many).await? - 1;
+    let mut database = Postgres::start(Durability::Unsynced)?;
+    let mut installation = Installation::start(
+        MUSTER,
+        &Options {
+            operators: 2,
+            ..postgres(&database)?
+        },
+    )?;
+    data(&installation.data())?;
+    let kubectl = installation.kubectl()?;
+    let (listing, reading) = (Gate::default(), Gate::default());
+    let listed = listing.before(&server).await?;
+    let read = reading.before(&server).await?;
+    listing.close("/tags/list");
+    reading.close(&layer);
+    apply(&kubectl, &registry("listed", &listed.host()))?;
+    apply(&kubectl, &registry("read", &read.host()))?;
+    apply(&kubectl, &registry("matched", &many.host()))?;
+    for name in ["listed", "read", "matched"] {
+        scan(&kubectl, name, name)?;
+    }
+    wait::until("a job in every stage", LIMIT, || {
+        let reports = kubectl.succeed(&["get", "vulnerabilityreports", "-o", "name"])?;
+        let begun = listed.count(Method::GET, "/tags/list") > 0;
+        let begun = begun && read.count(Method::GET, &layer) > 0;
+        Ok((begun && !reports.is_empty()).then_some(()))
+    })
+    .with_context(|| installation.logs())?;
+    installation.kill_workers()?;
+    let leads = |operator: &&mut muster_testkit::process::Process| {
+        fs::read_to_string(operator.log()).is_ok_and(|log| log.contains("leading"))
+    };
+    let leader = installation.operators.iter_mut().find(leads);
+    leader.context("an operator that leads")?.kill9()?;
+    listing.open("/tags/list");
+    reading.open(&layer);
+    installation.add_worker()?;
+    installation.add_worker()?;
+    completes(&installation, "listed", 2)?;
+    completes(&installation, "read", 2)?;
+    let reason = ended(&kubectl, "matched").with_context(|| installation.logs())?;
+    assert!(reason.contains("1 of "), "{reason}");
+    let status = get(&kubectl, &["scanjob", "matched"])?["status"].clone();
+    assert_eq!(status["scannedImagesCount"], all, "{status}");
+
+    // The database stops while it is found out which images there are.
+    push(&server, 2025).await?;
+    reading.close("/blobs/");
+    let before = read.count(Method::GET, "/blobs/");
+    scan(&kubectl, "without-database", "read")?;
+    wait::until("the job to ask for a configuration", LIMIT, || {
+        Ok((read.count(Method::GET, "/blobs/") > before).then_some(()))
+    })?;
+    database.kill9()?;
+    reading.open("/blobs/");
+    wait::until("a worker to miss the database", SOON, || {
+        let missed = installation.logs().contains("waiting for the API server");
+        Ok(missed.then_some(()))
+    })
+    .with_context(|| installation.logs())?;
+    database.restart()?;
+    completes(&installation, "without-database", 2)?;
+
+    // The registry stops before anything is listed.
+    push(&server, 2026).await?;
+    listing.close("/tags/list");
+    let before = listed.count(Method::GET, "/tags/list");
+    scan(&kubectl, "without-registry", "listed")?;
+    wait::until("the job to ask for tags", LIMIT, || {
+        Ok((listed.count(Method::GET, "/tags/list") > before).then_some(()))
+    })?;
+    server.kill9()?;
+    listing.open("/tags/list");
+    let before = listed.count(Method::GET, "/tags/list");
+    wait::until("the job to miss the registry", LIMIT, || {
+        Ok((listed.count(Method::GET, "/tags/list") > before).then_some(()))
+    })?;
+    server.restart()?;
+    completes(&installation, "without-registry", 2)?;
+    // Nobody holds a Registry any more, and nothing was left behind.
+    let leases = get(&kubectl, &["-n", "muster", "leases"])?;
+    let items = leases["items"].as_array().context("leases")?;
+    let held: Vec<&Value> = items
+        .iter()
+        .map(|lease| &lease["metadata"]["name"])
+        .collect();
+    assert!(
+        held.iter()
+            .all(|name| !name.as_str().unwrap_or_default().starts_with("lease-")),
+        "{held:?}"
     );
-    installation.operator = start("operator", cluster, nats, files, "operator-again.log")?;
-    let worker = installation.worker(2)?;
-    installation.workers.push(worker);
-    let reason = ended(&kubectl, "third").with_context(|| installation.logs())?;
-    assert!(reason.contains("AllImagesScanned"), "{reason}");
-    let status = get(&kubectl, &["scanjob", "third"])?["status"].clone();
-    assert_eq!(status["imagesCount"], 2, "{status}");
-    assert_eq!(status["scannedImagesCount"], 2, "{status}");
     Ok(())
 }

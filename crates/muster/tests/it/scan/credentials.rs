@@ -111,6 +111,20 @@ async fn a_registry_with_a_password_and_its_own_authority_is_scanned() -> Result
             assert!(reason.contains(word), "{name}: {word}: {reason}");
         }
     }
+    // Where the Registry names no Secret, those count that Pods of the namespace pull with.
+    for (name, secrets, word) in [
+        ("eight", ["lost", "wrong"], "refuses the pull secrets"),
+        ("nine", ["lost", "joined"], "AllImagesScanned"),
+    ] {
+        let secrets = secrets.map(|name| json!({ "name": name }));
+        bench.apply(&json!({
+            "apiVersion": "v1", "kind": "ServiceAccount",
+            "metadata": {"name": "default", "namespace": "default"}, "imagePullSecrets": secrets,
+        }))?;
+        bench.apply(&trusting(""))?;
+        let (reason, _) = bench.scan(name, json!({"registry": "local"}))?;
+        assert!(reason.contains(word), "{name}: {reason}");
+    }
     // Without the authority nobody is talked to, and no password is sent.
     let mut stranger = trusting("joined");
     stranger["spec"]["caBundle"] = json!("");

@@ -18,19 +18,19 @@ const GROUP: &str = "sbomscanner.kubewarden.io";
 
 /// Requests whose target contains one of these wait at the gate.
 #[derive(Clone, Default)]
-pub(super) struct Gate(Arc<Mutex<BTreeSet<String>>>);
+pub(crate) struct Gate(Arc<Mutex<BTreeSet<String>>>);
 
 impl Gate {
-    pub(super) fn close(&self, part: &str) {
+    pub(crate) fn close(&self, part: &str) {
         self.0.lock().unwrap().insert(part.into());
     }
 
-    pub(super) fn open(&self, part: &str) {
+    pub(crate) fn open(&self, part: &str) {
         self.0.lock().unwrap().remove(part);
     }
 
     /// A proxy with this gate before a registry.
-    pub(super) async fn before(&self, registry: &Registry) -> Result<Proxy> {
+    pub(crate) async fn before(&self, registry: &Registry) -> Result<Proxy> {
         let gate = self.clone();
         Proxy::start(&registry.host(), move |seen, _| {
             let closed = gate.0.lock().unwrap();
@@ -47,7 +47,7 @@ impl Gate {
 }
 
 /// A Registry that starts nothing by itself.
-pub(super) fn registry(name: &str, host: &str) -> Value {
+pub(crate) fn registry(name: &str, host: &str) -> Value {
     json!({
         "apiVersion": format!("{GROUP}/v1alpha1"), "kind": "Registry",
         "metadata": {"name": name, "namespace": "default"},

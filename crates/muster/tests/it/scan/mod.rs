@@ -3,11 +3,13 @@
 
 mod automatic;
 mod catalog;
+mod changed;
 mod conditions;
 mod credentials;
 mod data;
-mod discovery;
-mod faults;
+pub(crate) mod discovery;
+pub(crate) mod faults;
+mod killed;
 
 use anyhow::{Context, Result};
 use flate2::Compression;
@@ -26,7 +28,7 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
-const LIMIT: Duration = Duration::from_secs(180);
+pub(crate) const LIMIT: Duration = Duration::from_secs(180);
 
 /// Vulnerability data with one finding that is fixed later, and one that is fixed already.
 pub(crate) fn data(directory: &Path) -> Result<()> {
