@@ -130,7 +130,6 @@ pub(crate) async fn acquire(
 
 /// Takes a Registry for an object that is about to be created, for a few seconds: the object
 /// acquires it, or the claim lapses.
-#[allow(dead_code, reason = "admission comes to use it")]
 pub(crate) async fn reserve(
     client: &Client,
     installation: &str,
@@ -138,6 +137,29 @@ pub(crate) async fn reserve(
     me: &Holder,
 ) -> Result<Outcome, Trouble> {
     take(client, installation, place, me, Some(PENDING)).await
+}
+
+/// What claiming a Registry would come to now; nothing is claimed.
+pub(crate) async fn look(
+    client: &Client,
+    installation: &str,
+    place: Place<'_>,
+    me: &Holder,
+) -> Result<Outcome, Trouble> {
+    if let Some(refused) = refused(client, place).await? {
+        return Ok(refused);
+    }
+    let lease = leases(client, installation)
+        .get_opt(&name::of(place))
+        .await?;
+    let Some(claim) = lease.as_ref().and_then(read) else {
+        return Ok(Outcome::Acquired);
+    };
+    let life = life(client, &claim.holder).await?;
+    Ok(match decide(Some(&claim), me, life, Timestamp::now()) {
+        Verdict::Wait => Outcome::HeldBy(claim.holder),
+        Verdict::Keep | Verdict::Take => Outcome::Acquired,
+    })
 }
 
 /// Who works on a Registry; none if it is free.
@@ -252,14 +274,21 @@ async fn swap(
     };
     // Only now: whoever lets a Registry go looks at the claim after it was told to, so one of the
     // two sees the other.
-    let registry = REGISTRY.within(client, place.namespace);
-    let refused = match registry.get_metadata_opt(place.registry).await? {
-        None => Outcome::Absent,
-        Some(found) if found.metadata.deletion_timestamp.is_some() => Outcome::Closing,
-        Some(_) => return Ok(Outcome::Acquired),
+    let Some(refused) = refused(client, place).await? else {
+        return Ok(Outcome::Acquired);
     };
     release(client, installation, place, me).await?;
     Ok(refused)
+}
+
+/// Why nobody may begin on a Registry, if so.
+async fn refused(client: &Client, place: Place<'_>) -> Result<Option<Outcome>, Trouble> {
+    let registry = REGISTRY.within(client, place.namespace);
+    Ok(match registry.get_metadata_opt(place.registry).await? {
+        None => Some(Outcome::Absent),
+        Some(found) if found.metadata.deletion_timestamp.is_some() => Some(Outcome::Closing),
+        Some(_) => None,
+    })
 }
 
 fn leases(client: &Client, installation: &str) -> Api<DynamicObject> {
