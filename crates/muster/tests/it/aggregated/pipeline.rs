@@ -8,7 +8,7 @@ use muster_testkit::nats::Nats;
 use muster_testkit::process::Process;
 use muster_testkit::registry::Registry;
 use muster_testkit::storage::{Cluster, Options};
-use muster_testkit::wait;
+use muster_testkit::{port, wait};
 use std::fs;
 use std::path::PathBuf;
 use std::process::Command;
@@ -21,6 +21,8 @@ struct Installation {
     nats: Nats,
     cluster: Cluster,
     files: TempDir,
+    /// Where kube-apiserver asks the operator.
+    webhook: u16,
 }
 
 impl Installation {
@@ -49,13 +51,14 @@ impl Installation {
             files.path().join("layers.crt"),
             authority.context("an authority")?,
         )?;
-        let nats = Nats::start()?;
+        let (nats, webhook) = (Nats::start()?, port::free()?);
         let mut installation = Installation {
-            operator: start("operator", &cluster, &nats, &files, "operator.log")?,
+            operator: operator(webhook, &cluster, &nats, &files, "operator.log")?,
             workers: Vec::new(),
             nats,
             cluster,
             files,
+            webhook,
         };
         for number in 0..2 {
             let worker = installation.worker(number)?;
@@ -66,7 +69,27 @@ impl Installation {
 
     fn worker(&self, number: usize) -> Result<Process> {
         let log = format!("worker-{number}.log");
-        start("worker", &self.cluster, &self.nats, &self.files, &log)
+        let mut command = role("worker", &self.cluster, &self.nats)?;
+        let storage = self.cluster.replicas().first().context("a replica")?;
+        let file = |name: &str| -> PathBuf { self.files.path().join(name) };
+        command.arg("--database").arg(file("vulnerabilities"));
+        command.args(["--db-update", "off"]);
+        command.args(["--layers", &storage.kubeconfig().server]);
+        command.arg("--layers-ca").arg(file("layers.crt"));
+        Process::start("worker", &mut command, &file(&log))
+    }
+
+    /// Nothing was tried that a role may not do.
+    fn lacks_no_right(&self) -> Result<()> {
+        for file in fs::read_dir(self.files.path())? {
+            let path = file?.path();
+            if path.extension().is_some_and(|extension| extension == "log") {
+                let log = fs::read_to_string(&path)?;
+                let refused = log.lines().find(|line| line.contains("forbidden"));
+                ensure!(refused.is_none(), "{}: {refused:?}", path.display());
+            }
+        }
+        Ok(())
     }
 
     fn logs(&self) -> String {
@@ -76,28 +99,27 @@ impl Installation {
     }
 }
 
-/// Starts a role as the user that it is in a cluster.
-fn start(
-    role: &str,
+/// A role as the user that it is in a cluster, with the rights of that.
+fn role(role: &str, cluster: &Cluster, nats: &Nats) -> Result<Command> {
+    let mut command = Command::new(MUSTER);
+    command.arg(role).arg("--kubeconfig");
+    command.arg(cluster.role_path(role)?);
+    command.args(["--nats", &nats.url()]);
+    Ok(command)
+}
+
+fn operator(
+    webhook: u16,
     cluster: &Cluster,
     nats: &Nats,
     files: &TempDir,
     log: &str,
 ) -> Result<Process> {
-    let user = format!("system:serviceaccount:muster:muster-{role}");
-    let kubeconfig = cluster.kubernetes().user_path(&user, &["system:masters"])?;
-    let mut command = Command::new(MUSTER);
-    command.arg(role).arg("--kubeconfig").arg(kubeconfig);
-    command.args(["--nats", &nats.url()]);
-    if role == "worker" {
-        let storage = cluster.replicas().first().context("a replica")?;
-        let file = |name: &str| -> PathBuf { files.path().join(name) };
-        command.arg("--database").arg(file("vulnerabilities"));
-        command.args(["--db-update", "off"]);
-        command.args(["--layers", &storage.kubeconfig().server]);
-        command.arg("--layers-ca").arg(file("layers.crt"));
-    }
-    Process::start(role, &mut command, &files.path().join(log))
+    let mut command = role("operator", cluster, nats)?;
+    let address = format!("127.0.0.1:{webhook}");
+    command.args(["--webhook-listen", &address]);
+    command.args(["--webhook-url", &format!("https://{address}")]);
+    Process::start("operator", &mut command, &files.path().join(log))
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -109,6 +131,11 @@ async fn a_cluster_scans_a_registry_whoever_is_killed() -> Result<()> {
     wait::until("the namespace of the installation", SOON, || {
         Ok(kubectl.succeed(&["get", "namespace", "muster"]).ok())
     })?;
+    wait::until("the webhooks", SOON, || {
+        let outcome = kubectl.run(&["get", "validatingwebhookconfiguration", "muster"], "")?;
+        Ok(outcome.status.success().then_some(()))
+    })
+    .with_context(|| installation.logs())?;
     kubectl.succeed_with(&["apply", "-f", "-"], &manifests(&registry.host()))?;
     let scan = |name: &str| kubectl.succeed_with(&["apply", "-f", "-"], &job(name, "local"));
     scan("first")?;
@@ -129,6 +156,17 @@ async fn a_cluster_scans_a_registry_whoever_is_killed() -> Result<()> {
     assert_eq!(status["readImagesCount"], 0, "{status}");
     assert_eq!(status["matchedImagesCount"], 0, "{status}");
 
+    // Of two at once the second is told for whom it waits, and has its turn.
+    let both = [job("beside", "local"), job("behind", "local")].join("\n---\n");
+    let told = kubectl.run(&["create", "-f", "-"], &both)?;
+    assert!(told.status.success(), "{told:?}");
+    let why = r#"ScanJob default/beside works on the Registry "local""#;
+    assert!(told.stderr.contains(why), "{told:?}");
+    for name in ["beside", "behind"] {
+        let reason = ended(&kubectl, name).with_context(|| installation.logs())?;
+        assert!(reason.contains("AllImagesScanned"), "{name}: {reason}");
+    }
+
     // Another build of the image, while everybody who could scan it is killed.
     push(&registry, 2025).await?;
     scan("third")?;
@@ -142,7 +180,8 @@ async fn a_cluster_scans_a_registry_whoever_is_killed() -> Result<()> {
         &installation.nats,
         &installation.files,
     );
-    installation.operator = start("operator", cluster, nats, files, "operator-again.log")?;
+    let webhook = installation.webhook;
+    installation.operator = operator(webhook, cluster, nats, files, "operator-again.log")?;
     let worker = installation.worker(2)?;
     installation.workers.push(worker);
     let reason = ended(&kubectl, "third").with_context(|| installation.logs())?;
@@ -150,5 +189,5 @@ async fn a_cluster_scans_a_registry_whoever_is_killed() -> Result<()> {
     let status = get(&kubectl, &["scanjob", "third"])?["status"].clone();
     assert_eq!(status["imagesCount"], 2, "{status}");
     assert_eq!(status["scannedImagesCount"], 2, "{status}");
-    Ok(())
+    installation.lacks_no_right()
 }
