@@ -1,9 +1,10 @@
 //! The network: TLS with HTTP/2 and HTTP/1.1, client certificates as identities, and an end that
 //! lets every answer under way finish.
 
+use crate::body::RequestBody;
 use crate::front::Front;
 use crate::identity::{ClientCertificate, Identity};
-use crate::respond::BodyError;
+use crate::respond::{Answer, BodyError};
 use http::Request;
 use http_body_util::BodyExt;
 use hyper::body::Incoming;
@@ -25,10 +26,31 @@ const DRAIN: Duration = Duration::from_secs(10);
 /// Watches of one client share a connection; there may be many.
 const STREAMS: u32 = 1000;
 
+/// Who answers what the network asks.
+pub trait Handler: Send + Sync + 'static {
+    /// Answers a request.
+    fn handle(&self, request: Request<RequestBody>) -> impl Future<Output = Answer> + Send;
+
+    /// Ends what would go on for ever; answers under way still finish.
+    fn shut_down(&self) -> impl Future<Output = ()> + Send {
+        async {}
+    }
+}
+
+impl Handler for Front {
+    fn handle(&self, request: Request<RequestBody>) -> impl Future<Output = Answer> + Send {
+        Front::handle(self, request)
+    }
+
+    fn shut_down(&self) -> impl Future<Output = ()> + Send {
+        Front::shut_down(self)
+    }
+}
+
 /// Serves until `stop`, then lets what is under way finish. Every connection is made with the TLS
 /// configuration of its moment.
-pub async fn serve(
-    front: Arc<Front>,
+pub async fn serve<H: Handler>(
+    handler: Arc<H>,
     listener: TcpListener,
     tls: watch::Receiver<Arc<rustls::ServerConfig>>,
     stop: CancellationToken,
@@ -40,7 +62,7 @@ pub async fn serve(
             accepted = listener.accept() => match accepted {
                 Ok((stream, _)) => {
                     let acceptor = TlsAcceptor::from(tls.borrow().clone());
-                    connections.spawn(connection(front.clone(), stream, acceptor, stop.clone()));
+                    connections.spawn(connection(handler.clone(), stream, acceptor, stop.clone()));
                 }
                 Err(error) => {
                     // Out of file descriptors, most likely: give connections time to end.
@@ -51,7 +73,7 @@ pub async fn serve(
         }
     }
     drop(listener);
-    front.shut_down().await;
+    handler.shut_down().await;
     connections.close();
     if tokio::time::timeout(DRAIN, connections.wait())
         .await
@@ -61,8 +83,8 @@ pub async fn serve(
     }
 }
 
-async fn connection(
-    front: Arc<Front>,
+async fn connection<H: Handler>(
+    handler: Arc<H>,
     stream: TcpStream,
     acceptor: TlsAcceptor,
     stop: CancellationToken,
@@ -79,7 +101,7 @@ async fn connection(
         .peer_certificates()
         .map(|chain| ClientCertificate(chain.iter().map(|c| c.clone().into_owned()).collect()));
     let service = service_fn(move |request: Request<Incoming>| {
-        let (front, certificate) = (front.clone(), certificate.clone());
+        let (handler, certificate) = (handler.clone(), certificate.clone());
         async move {
             let (mut parts, body) = request.into_parts();
             // Nobody outside may bring an identity of their own.
@@ -91,7 +113,7 @@ async fn connection(
             let body = body
                 .map_err(|error| -> BodyError { error.into() })
                 .boxed_unsync();
-            let response = front.handle(Request::from_parts(parts, body)).await;
+            let response = handler.handle(Request::from_parts(parts, body)).await;
             Ok::<_, std::convert::Infallible>(response)
         }
     });

@@ -1,16 +1,18 @@
 //! What our servers ask of writes beyond the rules of a kind: the few defaults of Kubernetes' own
-//! kinds that a standalone server must set, the guard around managed objects, and the rights of
-//! whoever writes a report on another namespace's images.
+//! kinds that a standalone server must set, the guard around managed objects, the gate that jobs
+//! come through, and the rights of whoever writes a report on another namespace's images.
 
 use async_trait::async_trait;
 use muster_api::guard::{self, Accounts, Deed};
 use muster_api::storage;
 use muster_apiserver::admission::{Admission, Review};
 use muster_apiserver::identity::{Attributes, Authorizer, Decision};
-use muster_kind::Status;
+use muster_apiserver::request::Verb;
+use muster_kind::{Status, structural};
+use muster_operator::admission::{Gate, Newcomer};
 use serde_json::Value;
 use std::collections::BTreeSet;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 /// Prepares built-in kinds.
 pub(crate) struct Builtin;
@@ -51,6 +53,43 @@ impl Admission for Managed {
         let judged = guard::judge(deed, &self.0);
         judged.map_err(|why| review.forbidden(&why))?;
         Ok(Vec::new())
+    }
+}
+
+/// Has jobs come through the gate, as the webhook does in a cluster. The gate asks the very server
+/// that this is part of, so it is there only after it.
+#[derive(Clone, Default)]
+pub(crate) struct Jobs(Arc<OnceLock<Gate>>);
+
+impl Jobs {
+    /// From now on jobs come through this gate. Only the first one counts.
+    pub(crate) fn through(&self, gate: Gate) {
+        let _ = self.0.set(gate);
+    }
+}
+
+#[async_trait]
+impl Admission for Jobs {
+    async fn admit(
+        &self,
+        review: &Review<'_>,
+        new: Option<&mut Value>,
+    ) -> Result<Vec<String>, Status> {
+        let (Some(gate), Some(object)) = (self.0.get(), new) else {
+            return Ok(Vec::new());
+        };
+        let created = review.verb == Verb::Create && review.subresource.is_empty();
+        // Nothing is claimed for an object that will be refused: rules come after admission here.
+        if !created || !structural::validate(object, &review.kind.schema).is_empty() {
+            return Ok(Vec::new());
+        }
+        let newcomer = Newcomer {
+            kind: review.kind,
+            namespace: review.namespace,
+            object,
+            dry_run: review.dry_run,
+        };
+        gate.admit(&newcomer).await
     }
 }
 

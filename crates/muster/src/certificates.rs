@@ -1,5 +1,6 @@
-//! The keys of a standalone server: a certificate authority made once and kept in the data
-//! directory, and certificates for the server and its owner made from it at every start.
+//! Authorities of our own and what they sign. A standalone server's authority is made once and
+//! kept in the data directory, and certificates for the server and its owner are made from it at
+//! every start; that of the webhooks is kept by the cluster, and ends some day.
 
 use anyhow::{Context, Result};
 use rcgen::{
@@ -13,14 +14,31 @@ use std::net::IpAddr;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// A certificate and its key, as PEM.
+#[derive(Clone, PartialEq, Eq)]
 pub(crate) struct Pair {
     pub(crate) certificate: String,
     pub(crate) key: String,
 }
 
-/// The authority of one data directory.
+/// From when until when a certificate is valid, in seconds since 1970.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Validity {
+    pub(crate) from: u64,
+    pub(crate) until: u64,
+}
+
+impl Validity {
+    fn limit(self, params: &mut CertificateParams) {
+        let at = |seconds| rcgen::date_time_ymd(1970, 1, 1) + Duration::from_secs(seconds);
+        params.not_before = at(self.from);
+        params.not_after = at(self.until);
+    }
+}
+
+/// An authority.
 pub(crate) struct Authority {
     pub(crate) certificate: String,
     issuer: Issuer<'static, KeyPair>,
@@ -33,20 +51,27 @@ impl Authority {
         let (certificate_path, key_path) = (pki.join("ca.crt"), pki.join("ca.key"));
         if !key_path.exists() || !certificate_path.exists() {
             fs::create_dir_all(&pki).with_context(|| format!("creating {}", pki.display()))?;
-            let pair = make_authority()?;
+            let pair = make_authority(None)?;
             write_private(&key_path, &pair.key)?;
             write_private(&certificate_path, &pair.certificate)?;
         }
         let read = |path: &Path| {
             fs::read_to_string(path).with_context(|| format!("reading {}", path.display()))
         };
-        let certificate = read(&certificate_path)?;
-        let key = KeyPair::from_pem(&read(&key_path)?)
-            .with_context(|| format!("{} is not a private key", key_path.display()))?;
-        let issuer = Issuer::from_ca_cert_pem(&certificate, key)
-            .with_context(|| format!("{} is not a certificate", certificate_path.display()))?;
+        let pair = Pair {
+            certificate: read(&certificate_path)?,
+            key: read(&key_path)?,
+        };
+        Authority::of(&pair).with_context(|| format!("using {}", pki.display()))
+    }
+
+    /// The authority that a pair is.
+    pub(crate) fn of(pair: &Pair) -> Result<Self> {
+        let key = KeyPair::from_pem(&pair.key).context("reading the authority's private key")?;
+        let issuer = Issuer::from_ca_cert_pem(&pair.certificate, key)
+            .context("reading the authority's certificate")?;
         Ok(Authority {
-            certificate,
+            certificate: pair.certificate.clone(),
             issuer,
         })
     }
@@ -76,6 +101,15 @@ impl Authority {
         params
             .subject_alt_names
             .extend(addresses.iter().map(|ip| SanType::IpAddress(*ip)));
+        params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
+        self.issue(params)
+    }
+
+    /// A certificate for a server of these names and addresses, for a while.
+    pub(crate) fn service(&self, names: &[String], validity: Validity) -> Result<Pair> {
+        let mut params = CertificateParams::new(names).context("naming the server")?;
+        validity.limit(&mut params);
+        params.distinguished_name = name("muster", None);
         params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
         self.issue(params)
     }
@@ -124,8 +158,12 @@ fn name(common: &str, organization: Option<&str>) -> DistinguishedName {
     name
 }
 
-fn make_authority() -> Result<Pair> {
+/// Makes an authority, for a while or for good.
+pub(crate) fn make_authority(validity: Option<Validity>) -> Result<Pair> {
     let mut params = CertificateParams::default();
+    if let Some(validity) = validity {
+        validity.limit(&mut params);
+    }
     params.distinguished_name = name("muster-ca", None);
     params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
     params.key_usages = vec![

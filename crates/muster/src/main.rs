@@ -1,5 +1,6 @@
 //! Muster: a Kubernetes security inspector. One binary; every role is a command.
 
+mod accounts;
 mod admission;
 mod backup;
 mod certificates;
@@ -14,7 +15,9 @@ mod nats;
 mod role;
 mod scanning;
 mod storage;
+mod tls;
 mod up;
+mod webhook;
 
 use anyhow::Result;
 use clap::{Parser, Subcommand};
@@ -160,4 +163,14 @@ fn told(error: &anyhow::Error) -> String {
         }
     }
     told
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    #[test]
+    fn no_two_flags_of_a_command_are_called_the_same() {
+        super::Arguments::command().debug_assert();
+    }
 }

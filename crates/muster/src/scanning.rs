@@ -6,6 +6,7 @@ use crate::cluster::Cluster;
 use crate::inspect::{Origin, Reach};
 use crate::nats::Nats;
 use crate::role::{self, Switch, told_to_stop};
+use crate::webhook::{self, Webhook};
 use anyhow::{Context, Result};
 use clap::Args;
 use muster_operator::{Election, Settings, Terms};
@@ -28,6 +29,8 @@ pub(crate) struct Operator {
     /// The namespace in which Muster is installed.
     #[arg(long, env = "MUSTER_NAMESPACE", default_value = "muster")]
     namespace: String,
+    #[command(flatten)]
+    webhook: Webhook,
 }
 
 #[derive(Args)]
@@ -77,6 +80,12 @@ pub(crate) fn operator(command: Operator) -> Result<()> {
             installation: command.namespace.clone(),
         };
         let client = command.cluster.client().await?;
+        // Whoever writes waits for an answer, so it does not wait for NATS, nor for a leader.
+        let answering = CancellationToken::new();
+        let webhook = command
+            .webhook
+            .start(&client, &command.namespace, answering.clone())
+            .await?;
         let identity = identity();
         let election = Election::new(&client, &command.namespace, &identity, Terms::default());
         // Of several operators one decides; the others wait to take over.
@@ -84,7 +93,13 @@ pub(crate) fn operator(command: Operator) -> Result<()> {
             let decide = |term| operator.clone().decide(term);
             election.run(decide, stop).await;
         };
-        live(client, &command.nats, settings, lead).await
+        let lived = live(client, &command.nats, settings, lead).await;
+        if let Some(webhook) = webhook {
+            tokio::time::sleep(webhook::LINGER).await;
+            answering.cancel();
+            webhook.await.context("answering webhooks")?;
+        }
+        lived
     })
 }
 

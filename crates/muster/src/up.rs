@@ -1,6 +1,6 @@
 //! `muster up`: everything in one process, on one data directory.
 
-use crate::admission::{Builtin, Managed, ReportAuthors};
+use crate::admission::{Builtin, Jobs, Managed, ReportAuthors};
 use crate::certificates::Authority;
 use crate::inspect::{Origin, Reach, places};
 use crate::layers::LayersPage;
@@ -14,6 +14,7 @@ use muster_apiserver::identity::{Certificates, Identity, OwnerOnly};
 use muster_apiserver::respond::full;
 use muster_apiserver::{Parts, Server, Upkeep, listen};
 use muster_operator::Operator;
+use muster_operator::admission::Gate;
 use muster_queue::{EmbeddedQueue, Settings};
 use muster_store::{Options, SqliteLayers, SqliteStore};
 use serde_json::{Value, json};
@@ -89,6 +90,7 @@ async fn serve_store(command: &Up, store: Arc<SqliteStore>) -> Result<()> {
     };
     let layers = Arc::new(SqliteLayers::open(&command.data.join("layers.db")).await?);
     let shared = LayersPage::new(layers.clone());
+    let jobs = Jobs::default();
     let server = Server::new(Parts {
         kinds,
         store,
@@ -98,6 +100,7 @@ async fn serve_store(command: &Up, store: Arc<SqliteStore>) -> Result<()> {
             Box::new(Builtin),
             Box::new(Managed(accounts)),
             Box::new(ReportAuthors(authorizer)),
+            Box::new(jobs.clone()),
         ],
         pages: vec![shared.clone()],
         protobuf: muster_api::builtin::protobuf::decode,
@@ -117,6 +120,7 @@ async fn serve_store(command: &Up, store: Arc<SqliteStore>) -> Result<()> {
     let queue = EmbeddedQueue::open(&queue, Settings::default()).await?;
     let queue = Arc::new(queue);
     let client = inside::client(&server, Identity::new(OPERATOR, &["system:masters"]));
+    jobs.through(Gate::new(client.clone(), &command.namespace));
     let vulnerabilities = command.database.clone();
     let vulnerabilities = vulnerabilities.unwrap_or_else(|| command.data.join("vulnerabilities"));
     let update = match command.db_update {

@@ -131,7 +131,6 @@ pub(crate) async fn acquire(
 
 /// Takes a Registry for an object that is about to be created, for a few seconds: the object
 /// acquires it, or the claim lapses.
-#[allow(dead_code, reason = "admission comes to use it")]
 pub(crate) async fn reserve(
     client: &Client,
     installation: &str,
@@ -139,6 +138,29 @@ pub(crate) async fn reserve(
     me: &Holder,
 ) -> Result<Outcome, Trouble> {
     take(client, installation, place, me, Some(PENDING)).await
+}
+
+/// What claiming a Registry would come to now; nothing is claimed.
+pub(crate) async fn look(
+    client: &Client,
+    installation: &str,
+    place: Place<'_>,
+    me: &Holder,
+) -> Result<Outcome, Trouble> {
+    if let Err(refused) = open(client, place).await? {
+        return Ok(refused);
+    }
+    let lease = leases(client, installation)
+        .get_opt(&name::of(place))
+        .await?;
+    let Some(claim) = lease.as_ref().and_then(read) else {
+        return Ok(Outcome::Acquired);
+    };
+    let life = life(client, &claim.holder).await?;
+    Ok(match decide(Some(&claim), me, life, Timestamp::now()) {
+        Verdict::Wait => Outcome::HeldBy(claim.holder),
+        Verdict::Keep | Verdict::Take => Outcome::Acquired,
+    })
 }
 
 /// Who works on a Registry; none if it is free.
@@ -242,15 +264,11 @@ async fn swap(
         (Verdict::Wait, Some(claim)) => return Ok(Outcome::HeldBy(claim.holder)),
         _ => {}
     }
-    let registries = REGISTRY.within(client, place.namespace);
-    let found = registries.get_metadata_opt(place.registry).await?;
-    let found = found.map(|found| found.metadata);
-    if let Some(refused) = refusal(found.as_ref()) {
-        return Ok(refused);
-    }
-    // Whoever only announces himself writes to nobody else's objects.
-    if let Some(found) = found.filter(|found| lasts.is_none() && !bond::is_tied(found)) {
-        bond::tie(client, &found).await?;
+    match open(client, place).await? {
+        Err(refused) => return Ok(refused),
+        // Whoever only announces himself writes to nobody else's objects.
+        Ok(found) if lasts.is_none() && !bond::is_tied(&found) => bond::tie(client, &found).await?,
+        Ok(_) => {}
     }
     let lease = written(place, me, lasts, known.as_ref(), now);
     let parameters = PostParams {
@@ -263,23 +281,22 @@ async fn swap(
     };
     // Once more: whoever lets a Registry go looks at the claim after it was told to, so one of the
     // two sees the other.
-    let found = registries.get_metadata_opt(place.registry).await?;
-    match refusal(found.map(|found| found.metadata).as_ref()) {
-        None => Ok(Outcome::Acquired),
-        Some(refused) => {
-            release(client, installation, place, me).await?;
-            Ok(refused)
-        }
-    }
+    let Err(refused) = open(client, place).await? else {
+        return Ok(Outcome::Acquired);
+    };
+    release(client, installation, place, me).await?;
+    Ok(refused)
 }
 
-/// Why nobody may begin to work on a Registry.
-fn refusal(registry: Option<&ObjectMeta>) -> Option<Outcome> {
-    match registry {
-        None => Some(Outcome::Absent),
-        Some(found) if found.deletion_timestamp.is_some() => Some(Outcome::Closing),
-        Some(_) => None,
-    }
+/// A Registry that somebody may begin to work on; else why nobody may.
+async fn open(client: &Client, place: Place<'_>) -> Result<Result<ObjectMeta, Outcome>, Trouble> {
+    let registries = REGISTRY.within(client, place.namespace);
+    let found = registries.get_metadata_opt(place.registry).await?;
+    Ok(match found.map(|found| found.metadata) {
+        None => Err(Outcome::Absent),
+        Some(found) if found.deletion_timestamp.is_some() => Err(Outcome::Closing),
+        Some(found) => Ok(found),
+    })
 }
 
 fn leases(client: &Client, installation: &str) -> Api<DynamicObject> {

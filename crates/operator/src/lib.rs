@@ -6,10 +6,12 @@
 //! A ScanJob becomes Images ([`catalog`]), an Image its SBOM ([`bill`]), an SBOM its
 //! VulnerabilityReport ([`findings`]); [`job`] decides how far a ScanJob has come, [`discovery`] how
 //! far a RegistryDiscovery has, which needs no findings. Which of them may work on a Registry is
-//! said by a [`lease`], and when they do, by [`registry`]. When the data that reports are made with
+//! said by a [`lease`], and when they do, by [`registry`]; what is asked of our kinds before they are
+//! kept, by [`admission`]. When the data that reports are made with
 //! is replaced, they are made again ([`rematch`]).
 
 mod access;
+pub mod admission;
 mod bill;
 mod catalog;
 mod discovery;

@@ -87,8 +87,10 @@ impl Trouble {
     /// Whether our own API server cannot be asked now, which says nothing about the work.
     fn is_outage(&self) -> bool {
         match self {
+            // Without an operator nobody answers kube-apiserver's questions about our kinds.
             Trouble::Api(kube::Error::Api(status)) => {
                 matches!(status.code, 429 | 502 | 503 | 504)
+                    || status.code == 500 && status.message.contains("failed calling webhook")
             }
             Trouble::Api(kube::Error::HyperError(_) | kube::Error::Service(_)) => true,
             _ => false,

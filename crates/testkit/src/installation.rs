@@ -1,8 +1,10 @@
 //! Muster as a cluster runs it: kube-apiserver, PostgreSQL and NATS, some `muster storage`, operators
 //! and workers, each a process that may be killed and replaced.
 
+use crate::balancer::Balancer;
 use crate::kubectl::Kubectl;
 use crate::nats::Nats;
+use crate::port;
 use crate::process::{Directory, Process};
 use crate::storage::{self, Cluster, NAMESPACE};
 use crate::wait;
@@ -14,6 +16,8 @@ use std::time::Duration;
 
 /// How long the installation's namespace may take to be there.
 const START: Duration = Duration::from_secs(60);
+/// How many operators may be started later.
+const SPARE: usize = 2;
 
 /// What to start.
 #[derive(Clone, Debug)]
@@ -53,6 +57,9 @@ pub struct Installation {
     pub nats: Nats,
     /// Where findings are kept.
     pub cluster: Cluster,
+    /// Where kube-apiserver asks the operators, and where they answer.
+    webhooks: Balancer,
+    ports: Vec<u16>,
     binary: PathBuf,
     started: usize,
     directory: Directory,
@@ -69,11 +76,15 @@ impl Installation {
         let authority = authority.context("the authority of muster storage")?;
         fs::write(directory.join("layers.crt"), authority)?;
         fs::create_dir(directory.join("vulnerabilities"))?;
+        let ports = (0..options.operators + SPARE).map(|_| port::free());
+        let ports = ports.collect::<Result<Vec<u16>>>()?;
         let mut installation = Installation {
             operators: Vec::new(),
             workers: Vec::new(),
             nats: Nats::start()?,
             cluster,
+            webhooks: Balancer::start(ports.clone())?,
+            ports,
             binary,
             started: 0,
             directory,
@@ -85,6 +96,7 @@ impl Installation {
         for _ in 0..options.workers {
             installation.add_worker()?;
         }
+        installation.wait_asked()?;
         Ok(installation)
     }
 
@@ -104,6 +116,16 @@ impl Installation {
         Ok(())
     }
 
+    /// Waits until kube-apiserver asks the operators about our kinds.
+    fn wait_asked(&self) -> Result<()> {
+        let kubectl = self.kubectl()?;
+        wait::until("the webhooks", START, || {
+            let outcome = kubectl.run(&["get", "validatingwebhookconfiguration", "muster"], "")?;
+            Ok(outcome.status.success().then_some(()))
+        })
+        .with_context(|| self.logs())
+    }
+
     /// The administrator's kubectl.
     pub fn kubectl(&self) -> Result<Kubectl> {
         self.cluster.kubectl()
@@ -116,7 +138,12 @@ impl Installation {
 
     /// Starts one more operator.
     pub fn add_operator(&mut self) -> Result<()> {
-        let process = self.launch("operator", &[])?;
+        let port = self.ports.get(self.operators.len());
+        let port = port.context("there are ports for only so many operators")?;
+        let address = format!("127.0.0.1:{port}");
+        let asked = format!("https://127.0.0.1:{}", self.webhooks.port());
+        let arguments = [["--webhook-listen", &address], ["--webhook-url", &asked]];
+        let process = self.launch("operator", &arguments.concat())?;
         self.operators.push(process);
         Ok(())
     }
@@ -144,17 +171,28 @@ impl Installation {
         workers.try_for_each(|mut worker| worker.kill9().map(drop))
     }
 
-    /// Starts a role as the user that it is in a cluster.
+    /// Starts a role as the user that it is in a cluster, with the rights of that.
     fn launch(&mut self, role: &str, arguments: &[&str]) -> Result<Process> {
-        let user = format!("system:serviceaccount:{NAMESPACE}:muster-{role}");
-        let kubernetes = self.cluster.kubernetes();
-        let kubeconfig = kubernetes.user_path(&user, &["system:masters"])?;
+        let kubeconfig = self.cluster.role_path(role)?;
         let mut command = Command::new(&self.binary);
         command.arg(role).arg("--kubeconfig").arg(kubeconfig);
         command.args(["--nats", &self.nats.url()]).args(arguments);
         self.started += 1;
         let log = self.directory.join(&format!("{role}-{}.log", self.started));
         Process::start(&format!("muster {role}"), &mut command, &log)
+    }
+
+    /// Whether nothing was tried that a role may not do, by those that run and those that ran.
+    pub fn lacks_no_right(&self) -> Result<()> {
+        for file in fs::read_dir(self.directory.path())? {
+            let path = file?.path();
+            if path.extension().is_some_and(|extension| extension == "log") {
+                let log = fs::read_to_string(&path)?;
+                let refused = log.lines().find(|line| line.contains("forbidden"));
+                ensure!(refused.is_none(), "{}: {refused:?}", path.display());
+            }
+        }
+        Ok(())
     }
 
     /// How the logs of all that runs end.

@@ -25,8 +25,8 @@ const START: Duration = Duration::from_secs(60);
 const STOP: Duration = Duration::from_secs(60);
 /// The namespace it is installed in.
 pub const NAMESPACE: &str = "muster";
-/// Who `muster storage` is to kube-apiserver.
-const USER: &str = "muster-storage";
+/// Who our roles are to kube-apiserver, and what they may do.
+pub const ROLES: &str = include_str!("../../../deploy/roles.yaml");
 /// The groups and versions that are always served.
 const FOUND: [(&str, &str); 1] = [("storage.sbomscanner.kubewarden.io", "v1alpha1")];
 /// Those that are served if reports are.
@@ -97,7 +97,7 @@ impl Cluster {
         let authority = Authority::new("muster storage authority")?;
         let service = format!("muster-storage.{NAMESPACE}.svc");
         let serving = authority.server(&[&service, "localhost", "127.0.0.1"])?;
-        let kubeconfig = kubernetes.user_path(USER, &[])?;
+        let kubeconfig = role_path(&kubernetes, "storage")?;
         let ports = (0..options.replicas).map(|_| port::free());
         let ports = ports.collect::<Result<Vec<u16>>>()?;
         let balancer = Balancer::start(ports.clone())?;
@@ -167,6 +167,11 @@ impl Cluster {
         Kubectl::new(&self.kubernetes.user_path(user, groups)?)
     }
 
+    /// A kubeconfig of the account that a role of ours has in this cluster.
+    pub fn role_path(&self, role: &str) -> Result<PathBuf> {
+        role_path(&self.kubernetes, role)
+    }
+
     /// A serving certificate for the replicas from their authority, named as asked.
     pub fn serving(&self, names: &[&str]) -> Result<Pair> {
         self.authority.server(names)
@@ -221,49 +226,15 @@ impl Cluster {
     /// Tells the cluster about us, as a chart would.
     fn register(&self, reports: bool) -> Result<()> {
         let kubectl = self.kubectl()?;
-        let binding = |kind: &str, name: &str, role: &str, to: &str| {
-            json!({
-                "apiVersion": "rbac.authorization.k8s.io/v1", "kind": kind, "metadata": {"name": name},
-                "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": role, "name": to},
-                "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": USER}],
-            })
-        };
-        let mut reader = binding(
-            "RoleBinding",
-            "muster-storage",
-            "Role",
-            "extension-apiserver-authentication-reader",
-        );
-        reader["metadata"]["namespace"] = json!("kube-system");
-        let mut objects = vec![
-            json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}}),
-            json!({
-                "apiVersion": "v1", "kind": "Service",
-                "metadata": {"name": "muster-storage", "namespace": NAMESPACE},
-                "spec": {"type": "ExternalName", "externalName": "localhost"},
-            }),
-            json!({
-                "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole",
-                "metadata": {"name": "muster-storage"},
-                "rules": [
-                    {"apiGroups": [""], "resources": ["namespaces"], "verbs": ["get", "list", "watch"]},
-                    {"apiGroups": ["apiextensions.k8s.io"], "resources": ["customresourcedefinitions"], "verbs": ["list"]},
-                ],
-            }),
-            binding(
-                "ClusterRoleBinding",
-                "muster-storage",
-                "ClusterRole",
-                "muster-storage",
-            ),
-            binding(
-                "ClusterRoleBinding",
-                "muster-storage-delegates",
-                "ClusterRole",
-                "system:auth-delegator",
-            ),
-            reader,
-        ];
+        let namespace =
+            json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}});
+        kubectl.succeed_with(&["apply", "-f", "-"], &namespace.to_string())?;
+        kubectl.succeed_with(&["apply", "-f", "-"], ROLES)?;
+        let mut objects = vec![json!({
+            "apiVersion": "v1", "kind": "Service",
+            "metadata": {"name": "muster-storage", "namespace": NAMESPACE},
+            "spec": {"type": "ExternalName", "externalName": "localhost"},
+        })];
         objects.extend(groups(reports).map(|(group, version)| self.service(group, version)));
         let list = json!({"apiVersion": "v1", "kind": "List", "items": objects});
         kubectl.succeed_with(&["apply", "-f", "-"], &list.to_string())?;
@@ -287,6 +258,13 @@ impl Cluster {
             },
         })
     }
+}
+
+/// A kubeconfig of the account that a role of ours has in a cluster.
+pub fn role_path(kubernetes: &Kubernetes, role: &str) -> Result<PathBuf> {
+    let user = format!("system:serviceaccount:{NAMESPACE}:muster-{role}");
+    let namespace = format!("system:serviceaccounts:{NAMESPACE}");
+    kubernetes.user_path(&user, &["system:serviceaccounts", &namespace])
 }
 
 fn groups(reports: bool) -> impl Iterator<Item = (&'static str, &'static str)> {

@@ -7,19 +7,19 @@ mod cache;
 mod namespaces;
 mod requester;
 mod served;
-mod tls;
 mod trust;
 
+use crate::accounts::OwnAccounts;
 use crate::admission::{Managed, ReportAuthors};
 use crate::cluster::Cluster;
 use crate::database::Database;
 use crate::layers::LayersPage;
 use crate::nats::Nats;
 use crate::role::{self, History, bind, told_to_stop, version};
+use crate::tls;
 use access::Access;
 use anyhow::{Context, Result};
 use clap::Args;
-use muster_api::guard::Accounts;
 use muster_api::storage;
 use muster_apiserver::front::Front;
 use muster_apiserver::store::{Resource, Store};
@@ -64,14 +64,8 @@ pub(crate) struct Storage {
     /// The namespace in which Muster is installed.
     #[arg(long, env = "MUSTER_NAMESPACE", default_value = "muster")]
     namespace: String,
-    /// The user who alone writes managed objects. If not given, the service account
-    /// `muster-operator` of the installation namespace.
-    #[arg(long, env = "MUSTER_CONTROLLER", value_name = "USER")]
-    controller: Option<String>,
-    /// The user who scans. If not given, the service account `muster-worker` of the installation
-    /// namespace.
-    #[arg(long, env = "MUSTER_WORKER", value_name = "USER")]
-    worker: Option<String>,
+    #[command(flatten)]
+    accounts: OwnAccounts,
     /// Where policy and audit reports live: `crd` leaves them to kube-apiserver, `served` serves
     /// them here and spares etcd.
     #[arg(
@@ -183,7 +177,7 @@ async fn make(
         authorizer: authorizer.clone(),
         admissions: vec![
             Box::new(namespaces),
-            Box::new(Managed(command.accounts())),
+            Box::new(Managed(command.accounts.within(&command.namespace))),
             Box::new(ReportAuthors(authorizer)),
         ],
         pages: vec![layers.clone()],
@@ -228,16 +222,6 @@ async fn live(
     drop(made.followers);
     made.store.close().await;
     told
-}
-
-impl Storage {
-    fn accounts(&self) -> Accounts {
-        let own = Accounts::in_namespace(&self.namespace);
-        Accounts {
-            controller: self.controller.clone().unwrap_or(own.controller),
-            worker: self.worker.clone().unwrap_or(own.worker),
-        }
-    }
 }
 
 /// Looks at the database again and again; the check fails once it was away for long.

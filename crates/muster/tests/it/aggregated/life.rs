@@ -125,7 +125,7 @@ fn reports_are_not_served_where_somebody_else_has_them() -> Result<()> {
     let mut approved = definition;
     approved["metadata"]["annotations"]["api-approved.kubernetes.io"] = json!("unapproved, a test");
     apply(&kubectl, &approved)?;
-    let kubeconfig = cluster.kubernetes().user_path("muster-storage", &[])?;
+    let kubeconfig = cluster.role_path("storage")?;
     let (certificate, key) = cluster.certificate_files();
     let ended = Command::new(MUSTER)
         .args([

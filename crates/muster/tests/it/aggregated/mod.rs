@@ -2,6 +2,7 @@
 //! aggregator, roles that decide, controllers that collect. Tests that do the cluster no harm share
 //! one, each with namespaces of its own.
 
+mod admission;
 mod controllers;
 mod crowd;
 mod identity;
@@ -11,6 +12,7 @@ mod life;
 mod pipeline;
 mod protection;
 mod rights;
+mod webhook_certificates;
 
 use anyhow::Result;
 use muster_testkit::kubectl::Kubectl;

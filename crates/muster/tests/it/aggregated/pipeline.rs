@@ -65,6 +65,17 @@ async fn a_cluster_scans_a_registry_whoever_is_killed() -> Result<()> {
     assert_eq!(status["readImagesCount"], 0, "{status}");
     assert_eq!(status["matchedImagesCount"], 0, "{status}");
 
+    // Of two at once the second is told for whom it waits, and has its turn.
+    let both = [job("beside", "local"), job("behind", "local")].join("\n---\n");
+    let told = kubectl.run(&["create", "-f", "-"], &both)?;
+    assert!(told.status.success(), "{told:?}");
+    let why = r#"ScanJob default/beside works on the Registry "local""#;
+    assert!(told.stderr.contains(why), "{told:?}");
+    for name in ["beside", "behind"] {
+        let reason = ended(&kubectl, name).with_context(|| installation.logs())?;
+        assert!(reason.contains("AllImagesScanned"), "{name}: {reason}");
+    }
+
     // Another build of the image, while everybody who could scan it is killed.
     push(&registry, 2025).await?;
     scan(&kubectl, "third", "local")?;
@@ -75,7 +86,7 @@ async fn a_cluster_scans_a_registry_whoever_is_killed() -> Result<()> {
     installation.add_operator()?;
     installation.add_worker()?;
     completes(&installation, "third", 2)?;
-    Ok(())
+    installation.lacks_no_right()
 }
 
 /// Three jobs, one in each stage, when all workers and the deciding operator die; then two more,
@@ -143,7 +154,7 @@ async fn a_cluster_ends_every_job_whichever_stage_is_struck() -> Result<()> {
     database.kill9()?;
     reading.open("/blobs/");
     wait::until("a worker to miss the database", SOON, || {
-        let missed = installation.logs().contains("waiting for the API server");
+        let missed = installation.logs().contains("503");
         Ok(missed.then_some(()))
     })
     .with_context(|| installation.logs())?;
@@ -178,5 +189,5 @@ async fn a_cluster_ends_every_job_whichever_stage_is_struck() -> Result<()> {
             .all(|name| !name.as_str().unwrap_or_default().starts_with("lease-")),
         "{held:?}"
     );
-    Ok(())
+    installation.lacks_no_right()
 }

@@ -343,11 +343,9 @@ async fn a_registry_goes_when_its_job_has_ended() -> Result<()> {
     );
 
     // Nothing new begins on it.
-    kubectl.succeed_with(&["apply", "-f", "-"], &discovery("late", "local"))?;
-    let waiting = until(&kubectl, "late", "waits or is refused", |status| {
-        status["currentStatus"].is_string()
-    })?;
-    assert_ne!(waiting["status"]["currentStatus"], "Running");
+    let refused = kubectl.fail(&["apply", "-f", "-"], &discovery("late", "local"))?;
+    let why = r#"the Registry "local" is being deleted"#;
+    assert!(refused.contains(why), "{refused}");
     assert_eq!(count(&kubectl, "images")?, 2);
     get(&kubectl, &["registry", "local"])?;
 

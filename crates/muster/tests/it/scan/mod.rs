@@ -1,6 +1,7 @@
 //! From a registry to a workload's report, all by kubectl: a real registry with a real image, a
 //! vulnerability database as it is published, and `muster up` between them.
 
+mod admission;
 mod automatic;
 mod catalog;
 mod changed;

@@ -18,9 +18,9 @@ use tokio::sync::watch;
 const INTERVAL: Duration = Duration::from_secs(2);
 
 /// Where the certificate and its key are.
-pub(super) struct Files {
-    pub(super) certificate: PathBuf,
-    pub(super) key: PathBuf,
+pub(crate) struct Files {
+    pub(crate) certificate: PathBuf,
+    pub(crate) key: PathBuf,
 }
 
 type Pair = (Vec<u8>, Vec<u8>);
@@ -35,27 +35,39 @@ impl Files {
     }
 
     fn config(&self, (certificate, key): &Pair) -> Result<Arc<ServerConfig>> {
-        let chain: Vec<CertificateDer<'static>> = CertificateDer::pem_slice_iter(certificate)
-            .collect::<Result<_, _>>()
-            .with_context(|| format!("{} is no certificate", self.certificate.display()))?;
-        let key = PrivateKeyDer::from_pem_slice(key)
-            .with_context(|| format!("{} is no private key", self.key.display()))?;
-        let provider = Arc::new(rustls::crypto::ring::default_provider());
-        let mut config = ServerConfig::builder_with_provider(provider.clone())
-            .with_safe_default_protocol_versions()?
-            .with_client_cert_verifier(Arc::new(AnyCertificate(provider)))
-            .with_single_cert(chain, key)
-            .with_context(|| {
-                let (certificate, key) = (self.certificate.display(), self.key.display());
-                format!("using the certificate {certificate} with the key {key}")
-            })?;
-        config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
-        Ok(Arc::new(config))
+        let names = (
+            self.certificate.display().to_string(),
+            self.key.display().to_string(),
+        );
+        config((&names.0, certificate), (&names.1, key))
     }
 }
 
+/// TLS with a certificate, and those between it and its authority, and its key, in PEM; each is
+/// given with what it is called when it is not what it should be.
+pub(crate) fn config(
+    (certificate_name, certificate): (&str, &[u8]),
+    (key_name, key): (&str, &[u8]),
+) -> Result<Arc<ServerConfig>> {
+    let chain: Vec<CertificateDer<'static>> = CertificateDer::pem_slice_iter(certificate)
+        .collect::<Result<_, _>>()
+        .with_context(|| format!("{certificate_name} is no certificate"))?;
+    let key = PrivateKeyDer::from_pem_slice(key)
+        .with_context(|| format!("{key_name} is no private key"))?;
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let mut config = ServerConfig::builder_with_provider(provider.clone())
+        .with_safe_default_protocol_versions()?
+        .with_client_cert_verifier(Arc::new(AnyCertificate(provider)))
+        .with_single_cert(chain, key)
+        .with_context(|| {
+            format!("using the certificate {certificate_name} with the key {key_name}")
+        })?;
+    config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+    Ok(Arc::new(config))
+}
+
 /// Reads the files now, and again whenever they change; ends when nobody serves any more.
-pub(super) async fn follow(files: Files) -> Result<watch::Receiver<Arc<ServerConfig>>> {
+pub(crate) async fn follow(files: Files) -> Result<watch::Receiver<Arc<ServerConfig>>> {
     let mut seen = files.read().await?;
     let sender = watch::Sender::new(files.config(&seen)?);
     let receiver = sender.subscribe();

@@ -1,0 +1,264 @@
+//! What kube-apiserver is told: which writes to ask about, where, and whom to believe there. Only
+//! our own kinds are asked about, so a fault of ours keeps nobody from anything else; those wait
+//! for an answer, because a rule that holds only sometimes is none. What our own roles write on the
+//! way is asked about only where their word is not enough, so that scans go on while nobody answers.
+
+use super::MANAGER;
+use anyhow::{Context, Result};
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use http::Uri;
+use k8s_openapi::api::admissionregistration::v1::{
+    MutatingWebhookConfiguration, ValidatingWebhookConfiguration,
+};
+use kube::api::{Patch, PatchParams};
+use kube::{Api, Client};
+use muster_api::guard::{Accounts, MANAGED_BY, WORKLOAD_SCAN};
+use muster_api::scanner;
+use muster_kind::Kind;
+use serde_json::{Value, json};
+use std::collections::BTreeSet;
+
+/// The name of both configurations.
+const NAME: &str = "muster";
+/// How long kube-apiserver waits for an answer.
+const SECONDS: u64 = 10;
+/// The path that answers what an object lacks.
+pub(super) const DEFAULTS: &str = "/mutate";
+/// The path that answers whether a write may happen.
+pub(super) const VERDICT: &str = "/validate";
+
+/// Where kube-apiserver asks.
+#[derive(Clone, Debug)]
+pub(super) enum Place {
+    /// A Service in front of all replicas.
+    Service { namespace: String, name: String },
+    /// An address outside the cluster.
+    Url(Uri),
+}
+
+impl Place {
+    /// What a server there must be called.
+    pub(super) fn names(&self) -> BTreeSet<String> {
+        match self {
+            Place::Service { namespace, name } => {
+                let service = format!("{name}.{namespace}.svc");
+                BTreeSet::from([format!("{service}.cluster.local"), service])
+            }
+            Place::Url(url) => {
+                let host = url.host().unwrap_or_default();
+                let host = host.trim_start_matches('[').trim_end_matches(']');
+                BTreeSet::from([host.to_owned()])
+            }
+        }
+    }
+
+    fn client(&self, path: &str, bundle: Option<&str>) -> Value {
+        let mut client = match self {
+            Place::Service { namespace, name } => json!({
+                "service": {"namespace": namespace, "name": name, "path": path, "port": 443},
+            }),
+            Place::Url(url) => json!({
+                "url": format!("{}{path}", url.to_string().trim_end_matches('/')),
+            }),
+        };
+        if let Some(bundle) = bundle {
+            client["caBundle"] = json!(STANDARD.encode(bundle));
+        }
+        client
+    }
+}
+
+/// Tells kube-apiserver; what it knows already changes nothing.
+pub(super) async fn apply(
+    client: &Client,
+    place: &Place,
+    accounts: &Accounts,
+    bundle: Option<&str>,
+) -> Result<()> {
+    let parameters = PatchParams::apply(MANAGER).force();
+    let mutating: Api<MutatingWebhookConfiguration> = Api::all(client.clone());
+    let wanted = Patch::Apply(mutating_of(place, accounts, bundle));
+    mutating
+        .patch(NAME, &parameters, &wanted)
+        .await
+        .with_context(|| format!("applying the MutatingWebhookConfiguration {NAME}"))?;
+    let validating: Api<ValidatingWebhookConfiguration> = Api::all(client.clone());
+    let wanted = Patch::Apply(validating_of(place, accounts, bundle));
+    validating
+        .patch(NAME, &parameters, &wanted)
+        .await
+        .with_context(|| format!("applying the ValidatingWebhookConfiguration {NAME}"))?;
+    Ok(())
+}
+
+fn mutating_of(place: &Place, accounts: &Accounts, bundle: Option<&str>) -> Value {
+    let kinds = scanner::kinds();
+    let all: Vec<&Kind> = kinds.iter().collect();
+    let mut webhook = webhook("defaults", place.client(DEFAULTS, bundle), "None");
+    webhook["rules"] = json!([rule(&all, "", &["CREATE", "UPDATE"])]);
+    webhook["reinvocationPolicy"] = json!("Never");
+    webhook["matchConditions"] = asked_if("strangers", &is_stranger(accounts));
+    configuration("MutatingWebhookConfiguration", vec![webhook])
+}
+
+fn validating_of(place: &Place, accounts: &Accounts, bundle: Option<&str>) -> Value {
+    let kinds = scanner::kinds();
+    let named = |names: &[&str]| -> Vec<&Kind> {
+        let wanted = kinds.iter();
+        wanted
+            .filter(|kind| names.contains(&kind.kind.as_str()))
+            .collect()
+    };
+    let (jobs, guarded) = (
+        named(&["ScanJob", "RegistryDiscovery"]),
+        named(&["Registry"]),
+    );
+    let is_job = |kind: &Kind| jobs.iter().any(|job| job.kind == kind.kind);
+    let others: Vec<&Kind> = kinds.iter().filter(|kind| !is_job(kind)).collect();
+    let client = || place.client(VERDICT, bundle);
+    let mut objects = webhook("objects", client(), "None");
+    objects["rules"] = json!([rule(&others, "", &["CREATE", "UPDATE"])]);
+    let doubtful = format!("{} || ({})", is_stranger(accounts), is_managed(accounts));
+    objects["matchConditions"] = asked_if("strangers-or-managed", &doubtful);
+    // What the workload scan manages is guarded by every door; others go by these unasked, so that
+    // a namespace can be deleted whoever answers.
+    let mut managed = webhook("managed", client(), "None");
+    managed["rules"] = json!([
+        rule(&guarded, "", &["DELETE"]),
+        rule(&guarded, "/status", &["UPDATE"]),
+    ]);
+    managed["matchConditions"] = asked_if("managed", &is_managed(accounts));
+    // A job that is created claims its Registry, unless it is only tried.
+    let mut claims = webhook("jobs", client(), "NoneOnDryRun");
+    claims["rules"] = json!([rule(&jobs, "", &["CREATE", "UPDATE"])]);
+    let claiming = format!(
+        r#"request.operation == "CREATE" || {}"#,
+        is_stranger(accounts)
+    );
+    claims["matchConditions"] = asked_if("strangers-or-created", &claiming);
+    configuration(
+        "ValidatingWebhookConfiguration",
+        vec![objects, managed, claims],
+    )
+}
+
+/// Whether somebody else than our own roles writes, in CEL.
+fn is_stranger(accounts: &Accounts) -> String {
+    let own = json!([accounts.controller, accounts.worker]);
+    format!("!(request.userInfo.username in {own})")
+}
+
+/// Whether somebody else than the controller writes what the workload scan may manage, in CEL.
+fn is_managed(accounts: &Accounts) -> String {
+    let labelled = |object: &str| {
+        let labels = format!("{object}.metadata.labels");
+        let (scan, manager) = (json!(WORKLOAD_SCAN), json!(MANAGED_BY));
+        // What is created was nothing before, and what is deleted will be nothing.
+        format!(
+            "({object} != null && has({labels}) && ({scan} in {labels} || {manager} in {labels}))"
+        )
+    };
+    format!(
+        "request.userInfo.username != {} && ({} || {})",
+        json!(accounts.controller),
+        labelled("object"),
+        labelled("oldObject")
+    )
+}
+
+fn asked_if(name: &str, expression: &str) -> Value {
+    json!([{"name": name, "expression": expression}])
+}
+
+fn configuration(kind: &str, webhooks: Vec<Value>) -> Value {
+    json!({
+        "apiVersion": "admissionregistration.k8s.io/v1", "kind": kind,
+        "metadata": {"name": NAME, "labels": {"app.kubernetes.io/part-of": "muster"}},
+        "webhooks": webhooks,
+    })
+}
+
+fn webhook(name: &str, client: Value, side_effects: &str) -> Value {
+    json!({
+        "name": format!("{name}.{}", scanner::GROUP), "clientConfig": client,
+        "sideEffects": side_effects, "failurePolicy": "Fail", "matchPolicy": "Equivalent",
+        "timeoutSeconds": SECONDS, "admissionReviewVersions": ["v1"],
+    })
+}
+
+fn rule(kinds: &[&Kind], subresource: &str, operations: &[&str]) -> Value {
+    let resources = kinds
+        .iter()
+        .map(|kind| format!("{}{subresource}", kind.plural));
+    json!({
+        "apiGroups": [scanner::GROUP], "apiVersions": [scanner::VERSION],
+        "resources": resources.collect::<Vec<_>>(), "operations": operations, "scope": "*",
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn service() -> Place {
+        Place::Service {
+            namespace: "muster".into(),
+            name: "muster-operator".into(),
+        }
+    }
+
+    #[test]
+    fn only_our_own_kinds_are_asked_about() {
+        let accounts = Accounts::in_namespace("muster");
+        let mut asked = BTreeSet::new();
+        for configuration in [
+            mutating_of(&service(), &accounts, None),
+            validating_of(&service(), &accounts, None),
+        ] {
+            for webhook in configuration["webhooks"].as_array().unwrap() {
+                assert_eq!(webhook["failurePolicy"], "Fail");
+                for rule in webhook["rules"].as_array().unwrap() {
+                    assert_eq!(rule["apiGroups"], json!([scanner::GROUP]));
+                    let resources = rule["resources"].as_array().unwrap();
+                    assert!(!resources.is_empty(), "{rule}");
+                    asked.extend(resources.iter().map(Value::to_string));
+                }
+            }
+        }
+        for kind in scanner::kinds() {
+            assert!(asked.contains(&json!(kind.plural).to_string()), "{asked:?}");
+        }
+    }
+
+    #[test]
+    fn a_place_is_asked_by_its_name() {
+        let url = |text: &str| Place::Url(text.parse().unwrap());
+        let service_names = &[
+            "muster-operator.muster.svc",
+            "muster-operator.muster.svc.cluster.local",
+        ][..];
+        for (place, names, address) in [
+            (service(), service_names, Value::Null),
+            (
+                url("https://127.0.0.1:9443"),
+                &["127.0.0.1"],
+                json!("https://127.0.0.1:9443/validate"),
+            ),
+            (
+                url("https://[::1]:9443/"),
+                &["::1"],
+                json!("https://[::1]:9443/validate"),
+            ),
+        ] {
+            let found: Vec<String> = place.names().into_iter().collect();
+            assert_eq!(found, names);
+            let client = place.client(VERDICT, Some("pem"));
+            assert_eq!(client["url"], address, "{client}");
+            assert_eq!(client["caBundle"], "cGVt");
+        }
+        let client = service().client(DEFAULTS, None);
+        assert_eq!(client["service"]["path"], DEFAULTS);
+        assert_eq!(client.get("caBundle"), None);
+    }
+}

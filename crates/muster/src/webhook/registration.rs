@@ -1,0 +1,147 @@
+//! What kube-apiserver must know of the webhooks, kept in order as long as they are answered: their
+//! certificate is renewed, and whoever vouches for it is told. Looking again is the only way by
+//! which anything is put right, so it does not matter what went wrong, or for whom.
+
+use super::configuration::{self, Place};
+use super::keys::Keys;
+use super::secret::Keeper;
+use anyhow::{Context, Result};
+use kube::Client;
+use muster_api::guard::Accounts;
+use rustls::ServerConfig;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
+
+/// How often the certificate and the configurations are looked at.
+const LOOK: Duration = Duration::from_secs(30);
+/// How soon again when that failed, or where files may change.
+const AGAIN: Duration = Duration::from_secs(2);
+
+/// What is answered with, and who vouches for it.
+pub(super) enum Certificate {
+    /// Somebody else's; those who vouch for it, if they are named.
+    Given { authority: Option<PathBuf> },
+    /// Our own, renewed in time.
+    Own {
+        keeper: Box<Keeper>,
+        keys: Keys,
+        serving: watch::Sender<Arc<ServerConfig>>,
+    },
+}
+
+type Tls = watch::Receiver<Arc<ServerConfig>>;
+
+/// A certificate of our own, as soon as the cluster keeps one.
+pub(super) async fn own(keeper: Box<Keeper>) -> (Certificate, Tls) {
+    loop {
+        let kept = async {
+            let keys = keeper.settle(None).await?;
+            let config = keys.tls()?;
+            Ok::<_, anyhow::Error>((keys, config))
+        };
+        match kept.await {
+            Ok((keys, config)) => {
+                let (serving, tls) = watch::channel(config);
+                let certificate = Certificate::Own {
+                    keeper,
+                    keys,
+                    serving,
+                };
+                return (certificate, tls);
+            }
+            Err(error) => tracing::warn!(
+                error = format!("{error:#}"),
+                "waiting for the certificate of the webhooks"
+            ),
+        }
+        tokio::time::sleep(AGAIN).await;
+    }
+}
+
+impl Certificate {
+    /// How long until the next look: a file changes without a word, and what it is for at once.
+    fn pause(&self) -> Duration {
+        match self {
+            Certificate::Given { .. } => AGAIN,
+            Certificate::Own { .. } => LOOK,
+        }
+    }
+
+    /// Looks after the certificate; returns the authorities that kube-apiserver is to trust.
+    async fn look(&mut self) -> Result<Option<String>> {
+        match self {
+            Certificate::Given { authority: None } => Ok(None),
+            Certificate::Given {
+                authority: Some(file),
+            } => {
+                let read = tokio::fs::read_to_string(&file).await;
+                let read = read.with_context(|| format!("reading {}", file.display()))?;
+                Ok(Some(read))
+            }
+            Certificate::Own {
+                keeper,
+                keys,
+                serving,
+            } => {
+                let now = keeper.settle(Some(keys)).await?;
+                if now != *keys {
+                    serving.send_replace(now.tls()?);
+                    tracing::info!("answering webhooks with a new certificate");
+                    *keys = now;
+                }
+                Ok(Some(keys.bundle()))
+            }
+        }
+    }
+}
+
+/// Tells kube-apiserver where to ask, again and again: a certificate changes, and what somebody
+/// deleted or edited is put right.
+pub(super) async fn register(
+    client: &Client,
+    place: &Place,
+    accounts: &Accounts,
+    mut certificate: Certificate,
+    stop: &CancellationToken,
+) {
+    let mut told: Option<(Option<String>, Instant)> = None;
+    loop {
+        let look = async {
+            let bundle = certificate.look().await?;
+            let known = told
+                .as_ref()
+                .is_some_and(|(known, at)| *known == bundle && at.elapsed() < LOOK);
+            if !known {
+                configuration::apply(client, place, accounts, bundle.as_deref()).await?;
+            }
+            Ok::<_, anyhow::Error>((bundle, known))
+        };
+        let looked = tokio::select! {
+            looked = tokio::time::timeout(LOOK, look) => looked,
+            () = stop.cancelled() => return,
+        };
+        let looked = looked.context("kube-apiserver takes too long").flatten();
+        let pause = match looked {
+            Ok((_, true)) => certificate.pause(),
+            Ok((bundle, false)) => {
+                let before = told.replace((bundle.clone(), Instant::now()));
+                if before.is_none_or(|(before, _)| before != bundle) {
+                    tracing::info!("registered the webhooks");
+                }
+                certificate.pause()
+            }
+            Err(error) => {
+                let error = format!("{error:#}");
+                tracing::warn!(error, "registering the webhooks");
+                AGAIN
+            }
+        };
+        tokio::select! {
+            () = tokio::time::sleep(pause) => {}
+            () = stop.cancelled() => return,
+        }
+    }
+}
