@@ -3,13 +3,14 @@
 //! is written down before the message is given up.
 
 use crate::knowledge::Knowledge;
-use crate::message::{CATALOG, GENERATE, Job, Message, REMATCH, Rematch, SCAN};
+use crate::message::{CATALOG, GENERATE, Job, JobKind, Message, REMATCH, Rematch, SCAN};
+use crate::metrics::Metrics;
 use crate::object::{FAILURE, IMAGE};
-use crate::{
-    bill, catalog, discovery, findings, hubs, layers, progress, reconcile, refresh, registry,
-    rematch,
-};
+use crate::trace::Tracer;
+use crate::{discovery, hubs, layers, progress, reconcile, refresh, registry, rematch, stage};
 use kube::Client;
+use kube::api::DynamicObject;
+use kube::runtime::reflector::Store;
 use muster_advisories::Update;
 use muster_advisories::hub::Fetch;
 use muster_queue::{Failure, Queue, Worker, consume};
@@ -21,9 +22,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use tokio_util::sync::CancellationToken;
-
-/// How long one stage of one image, or one catalog, may take.
-const DEADLINE: Duration = Duration::from_secs(30 * 60);
+use tracing::Span;
 
 /// What the operator works with.
 pub struct Operator {
@@ -34,6 +33,9 @@ pub struct Operator {
     knowledge: Knowledge,
     update: Option<Update>,
     installation: String,
+    metrics: Arc<Metrics>,
+    tracer: Tracer,
+    jobs: Mutex<HashMap<JobKind, Store<DynamicObject>>>,
     handed_out: Mutex<HashMap<String, (bool, Instant)>>,
 }
 
@@ -47,6 +49,10 @@ pub struct Settings {
     pub update: Option<Update>,
     /// The namespace of Leases and of Muster's own credentials.
     pub installation: String,
+    /// What is counted.
+    pub metrics: Arc<Metrics>,
+    /// How spans are tied together.
+    pub tracer: Tracer,
 }
 
 /// Why something was not done.
@@ -89,7 +95,7 @@ impl Trouble {
         matches!(self, Trouble::Api(kube::Error::Api(refused)) if refused.code == 409)
     }
 
-    fn into_failure(self) -> Failure {
+    pub(crate) fn into_failure(self) -> Failure {
         let after = match &self {
             Trouble::Registry(error) => error.retry_after(),
             Trouble::Source(error) => error.retry_after(),
@@ -118,6 +124,9 @@ impl Operator {
             knowledge: Knowledge::new(settings.data),
             update: settings.update,
             installation: settings.installation,
+            metrics: settings.metrics,
+            tracer: settings.tracer,
+            jobs: Mutex::default(),
             handed_out: Mutex::default(),
         })
     }
@@ -129,6 +138,32 @@ impl Operator {
     /// The namespace of our own Leases.
     pub(crate) fn installation(&self) -> &str {
         &self.installation
+    }
+
+    pub(crate) fn metrics(&self) -> &Metrics {
+        &self.metrics
+    }
+
+    pub(crate) fn tracer(&self) -> Tracer {
+        self.tracer
+    }
+
+    pub(crate) fn queue(&self) -> &dyn Queue {
+        &*self.queue
+    }
+
+    /// Remembers where the jobs of a kind are known, as long as this process decides.
+    pub(crate) fn follow(&self, kind: JobKind, jobs: Store<DynamicObject>) {
+        let known = self.jobs.lock();
+        let mut known = known.unwrap_or_else(PoisonError::into_inner);
+        known.insert(kind, jobs);
+    }
+
+    /// The jobs of a kind; none unless this process decides.
+    pub(crate) fn jobs(&self, kind: JobKind) -> Vec<Arc<DynamicObject>> {
+        let known = self.jobs.lock();
+        let known = known.unwrap_or_else(PoisonError::into_inner);
+        known.get(&kind).map(Store::state).unwrap_or_default()
     }
 
     pub(crate) fn layers(&self) -> Arc<dyn LayerCache> {
@@ -146,6 +181,10 @@ impl Operator {
         stage: &str,
         message: &Message,
     ) -> Result<(), Trouble> {
+        let message = Message {
+            traceparent: (self.tracer.name)(&Span::current()),
+            ..message.clone()
+        };
         let payload = message.encode().map_err(Trouble::permanent)?;
         self.queue
             .publish(subject, &message.id(stage), payload)
@@ -203,11 +242,15 @@ impl Operator {
 
     /// Decides what is to be done, and hands it out.
     pub async fn decide(self: Arc<Self>, stop: CancellationToken) {
+        self.metrics.leads(true);
         tokio::join!(
             reconcile::run(self.clone(), stop.clone()),
             discovery::reconcile::run(self.clone(), stop.clone()),
-            registry::reconcile::run(self, stop),
+            registry::reconcile::run(self.clone(), stop),
         );
+        self.metrics.leads(false);
+        let known = self.jobs.lock();
+        known.unwrap_or_else(PoisonError::into_inner).clear();
     }
 
     /// Does what is handed out.
@@ -220,7 +263,7 @@ impl Operator {
                 ..Worker::default()
             };
             let operator = self.clone();
-            let handler = move |job: muster_queue::Job| operator.clone().handle(job);
+            let handler = move |job: muster_queue::Job| stage::handle(operator.clone(), job);
             consume(self.queue.clone(), subject, worker, handler, stop.clone())
         };
         hubs::recall(&self, &stop).await;
@@ -247,44 +290,6 @@ impl Operator {
         );
     }
 
-    async fn handle(self: Arc<Self>, delivery: muster_queue::Job) -> Result<(), Failure> {
-        if delivery.subject == REMATCH {
-            return self.handle_again(&delivery).await;
-        }
-        let message: Message = serde_json::from_slice(&delivery.payload)
-            .map_err(|error| Trouble::permanent(error).into_failure())?;
-        let work = async {
-            match delivery.subject.as_str() {
-                CATALOG => catalog::create(&self, &message.job, delivery.last).await,
-                GENERATE => bill::generate(&self, &message).await,
-                _ => findings::scan(&self, &message).await,
-            }
-        };
-        let done = tokio::time::timeout(DEADLINE, work).await;
-        let done = done.unwrap_or_else(|_| Err(late()));
-        let Err(trouble) = done else { return Ok(()) };
-        let (job, image) = (&message.job, message.image.as_deref());
-        tracing::warn!(job = job.name, image, attempt = delivery.attempt, %trouble, "a stage failed");
-        if trouble.is_permanent() || delivery.last {
-            let recorded = self.record(job, image, &trouble.to_string()).await;
-            recorded.map_err(Trouble::into_failure)?;
-        }
-        Err(trouble.into_failure())
-    }
-
-    /// A report that cannot be made again stays as it was.
-    async fn handle_again(&self, delivery: &muster_queue::Job) -> Result<(), Failure> {
-        let message: Rematch = serde_json::from_slice(&delivery.payload)
-            .map_err(|error| Trouble::permanent(error).into_failure())?;
-        let done = tokio::time::timeout(DEADLINE, findings::rematch(self, &message)).await;
-        let done = done.unwrap_or_else(|_| Err(late()));
-        done.map_err(|trouble| {
-            let (namespace, image) = (&message.namespace, &message.image);
-            tracing::warn!(namespace, image, %trouble, "a report of older data stays");
-            trouble.into_failure()
-        })
-    }
-
     /// Writes down that an image, or a whole job, cannot be scanned.
     pub(crate) async fn record(
         &self,
@@ -306,8 +311,4 @@ impl Operator {
             other => Ok(other?),
         }
     }
-}
-
-fn late() -> Trouble {
-    Trouble::Transient(format!("not done within {} s", DEADLINE.as_secs()))
 }
