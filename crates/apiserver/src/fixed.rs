@@ -17,7 +17,11 @@ use std::sync::Arc;
 const AGGREGATED: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
 
 /// Answers a path that names no resource.
-pub(crate) fn answer(server: &Arc<Server>, parts: &Parts, query: &Query) -> Result<Answer, Status> {
+pub(crate) async fn answer(
+    server: &Arc<Server>,
+    parts: &Parts,
+    query: &Query,
+) -> Result<Answer, Status> {
     if !matches!(parts.method, Method::GET | Method::HEAD) {
         return Err(Status::method_not_allowed());
     }
@@ -29,7 +33,7 @@ pub(crate) fn answer(server: &Arc<Server>, parts: &Parts, query: &Query) -> Resu
         ["metrics"] => Ok(respond::answer(
             StatusCode::OK,
             "application/openmetrics-text; version=1.0.0; charset=utf-8",
-            server.metrics.text(),
+            server.metrics.text(server.counters.as_deref()).await,
         )),
         [""] => Ok(roots(server)),
         ["api"] => discover(

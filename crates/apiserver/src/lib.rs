@@ -48,5 +48,6 @@ mod upkeep;
 mod watch;
 mod write;
 
+pub use metrics::Counters;
 pub use server::{Check, Parts, Server};
 pub use upkeep::Upkeep;

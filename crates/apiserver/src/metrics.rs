@@ -1,12 +1,20 @@
-//! What the server counts, in the OpenMetrics form.
+//! What the server counts, in the OpenMetrics form, and what others in its process do.
 
+use async_trait::async_trait;
 use prometheus_client::encoding::EncodeLabelSet;
-use prometheus_client::encoding::text::encode;
+use prometheus_client::encoding::text::{encode_eof, encode_registry};
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use prometheus_client::registry::Registry;
+
+/// Whoever counts something beside the server.
+#[async_trait]
+pub trait Counters: Send + Sync + 'static {
+    /// All of it in the OpenMetrics form, without the end.
+    async fn lines(&self) -> String;
+}
 
 /// What a request is counted under.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -62,11 +70,15 @@ impl Default for Metrics {
 }
 
 impl Metrics {
-    /// All counters as text.
-    pub(crate) fn text(&self) -> String {
+    /// All counters as text, and those of another.
+    pub(crate) async fn text(&self, others: Option<&dyn Counters>) -> String {
         let mut text = String::new();
         // Writing into a string has no way to fail.
-        let _ = encode(&mut text, &self.registry);
+        let _ = encode_registry(&mut text, &self.registry);
+        if let Some(others) = others {
+            text.push_str(&others.lines().await);
+        }
+        let _ = encode_eof(&mut text);
         text
     }
 }

@@ -8,7 +8,7 @@ use crate::catalog::Catalog;
 use crate::garbage::{self, Collector};
 use crate::hub::Hubs;
 use crate::identity::{Attributes, Authenticator, Authorizer, Decision, Identity, Refusal};
-use crate::metrics::{Metrics, RequestLabels, VerbLabels};
+use crate::metrics::{Counters, Metrics, RequestLabels, VerbLabels};
 use crate::page::{self, Page};
 use crate::query::Query;
 use crate::request::{self, ResourcePath, Verb};
@@ -17,6 +17,7 @@ use crate::room::Room;
 use crate::store::{Key, Resource, Store};
 use crate::upkeep::{self, Upkeep};
 use crate::{compress, fixed, impersonate, resource};
+use futures::future::BoxFuture;
 use http::{HeaderValue, Request, header};
 use muster_kind::status::About;
 use muster_kind::{Kind, Status};
@@ -50,6 +51,8 @@ pub struct Parts {
     pub upkeep: Upkeep,
     /// What must be fine for the server to be ready.
     pub checks: Vec<Check>,
+    /// Who counts beside the server, on its page `/metrics`.
+    pub counters: Option<Arc<dyn Counters>>,
 }
 
 /// Something without which a server is not ready.
@@ -77,6 +80,7 @@ pub struct Server {
     pub(crate) keeps_namespaces: bool,
     upkeep: Upkeep,
     pub(crate) checks: Vec<Check>,
+    pub(crate) counters: Option<Arc<dyn Counters>>,
     pub(crate) tasks: TaskTracker,
     drain: CancellationToken,
     pub(crate) stop: CancellationToken,
@@ -103,6 +107,7 @@ impl Server {
             keeps_namespaces,
             upkeep: parts.upkeep,
             checks: parts.checks,
+            counters: parts.counters,
             tasks: TaskTracker::new(),
             drain: CancellationToken::new(),
             stop: CancellationToken::new(),
@@ -144,8 +149,13 @@ impl Server {
     }
 
     /// Answers a request. Its identity is the extension [`Identity`] if the caller, in process,
-    /// has set one; else whatever the authenticators find.
-    pub async fn handle(self: &Arc<Self>, request: Request<RequestBody>) -> Answer {
+    /// has set one; else whatever the authenticators find. (Boxed, it is compiled once and not with
+    /// every binary that awaits it.)
+    pub fn handle(self: &Arc<Self>, request: Request<RequestBody>) -> BoxFuture<'_, Answer> {
+        Box::pin(self.respond(request))
+    }
+
+    async fn respond(self: &Arc<Self>, request: Request<RequestBody>) -> Answer {
         let start = Instant::now();
         let (parts, body) = request.into_parts();
         let audit = parts
@@ -221,7 +231,7 @@ impl Server {
             self.allow(&who, &path_attributes(parts)).await?;
             return match page::find(&self.pages, parts.uri.path()) {
                 Some(page) => page::answer(self, page, parts, query, body).await,
-                None => fixed::answer(self, parts, query),
+                None => fixed::answer(self, parts, query).await,
             };
         };
         let Some(served) = self

@@ -7,6 +7,7 @@ mod certificates;
 mod cluster;
 mod crds;
 mod database;
+mod health;
 mod inside;
 mod inspect;
 mod kubeconfig;
@@ -15,6 +16,7 @@ mod nats;
 mod role;
 mod scanning;
 mod storage;
+mod telemetry;
 mod tls;
 mod up;
 mod webhook;
@@ -115,10 +117,17 @@ fn main() -> ExitCode {
         eprintln!("error: --log {log:?} is not a filter; try `--log info`");
         return ExitCode::from(2);
     };
-    tracing_subscriber::fmt()
-        .with_env_filter(filter)
-        .with_writer(std::io::stderr)
-        .init();
+    let is_role = matches!(
+        arguments.command,
+        Command::Up(_) | Command::Storage(_) | Command::Operator(_) | Command::Worker(_)
+    );
+    let telemetry = match telemetry::start(filter, is_role) {
+        Ok(telemetry) => telemetry,
+        Err(error) => {
+            eprintln!("error: {}", told(&error));
+            return ExitCode::from(2);
+        }
+    };
     let result = match arguments.command {
         Command::Up(command) => done(up::run(command)),
         Command::Storage(command) => done(storage::run(*command)),
@@ -131,6 +140,7 @@ fn main() -> ExitCode {
         Command::Backup(command) => done(backup::backup(command)),
         Command::Restore(command) => done(backup::restore(command)),
     };
+    telemetry.end();
     match result {
         Ok(code) => code,
         // Whoever read the output has seen enough.

@@ -3,9 +3,11 @@
 //! it. Each waits for the servers it needs and says so.
 
 use crate::cluster::Cluster;
+use crate::health::{Counted, Data, Health};
 use crate::inspect::{Origin, Reach};
 use crate::nats::Nats;
 use crate::role::{self, Switch, told_to_stop};
+use crate::telemetry;
 use crate::webhook::{self, Webhook};
 use anyhow::{Context, Result};
 use clap::Args;
@@ -31,6 +33,8 @@ pub(crate) struct Operator {
     namespace: String,
     #[command(flatten)]
     webhook: Webhook,
+    #[command(flatten)]
+    health: Health,
 }
 
 #[derive(Args)]
@@ -69,6 +73,8 @@ pub(crate) struct Worker {
     origin: Origin,
     #[command(flatten)]
     reach: Reach,
+    #[command(flatten)]
+    health: Health,
 }
 
 pub(crate) fn operator(command: Operator) -> Result<()> {
@@ -78,6 +84,8 @@ pub(crate) fn operator(command: Operator) -> Result<()> {
             layers: None,
             update: None,
             installation: command.namespace.clone(),
+            metrics: command.health.metrics(),
+            tracer: telemetry::tracer(),
         };
         let client = command.cluster.client().await?;
         // Whoever writes waits for an answer, so it does not wait for NATS, nor for a leader.
@@ -93,7 +101,8 @@ pub(crate) fn operator(command: Operator) -> Result<()> {
             let decide = |term| operator.clone().decide(term);
             election.run(decide, stop).await;
         };
-        let lived = live(client, &command.nats, settings, lead).await;
+        let health = command.health.serve(Data::Elsewhere).await?;
+        let lived = live(client, &command.nats, settings, health, lead).await;
         if let Some(webhook) = webhook {
             tokio::time::sleep(webhook::LINGER).await;
             answering.cancel();
@@ -128,11 +137,12 @@ pub(crate) fn worker(command: Worker) -> Result<()> {
                 Switch::Off => None,
             },
             installation: command.namespace,
+            metrics: command.health.metrics(),
+            tracer: telemetry::tracer(),
         };
-        live(client, &command.nats, settings, |operator, stop| {
-            operator.work(stop)
-        })
-        .await
+        let health = command.health.serve(Data::Here).await?;
+        let work = |operator: Arc<muster_operator::Operator>, stop| operator.work(stop);
+        live(client, &command.nats, settings, health, work).await
     })
 }
 
@@ -141,6 +151,7 @@ async fn live<F: Future<Output = ()>>(
     client: kube::Client,
     nats: &Nats,
     settings: Settings,
+    counted: Arc<Counted>,
     role: impl FnOnce(Arc<muster_operator::Operator>, CancellationToken) -> F,
 ) -> Result<()> {
     let stop = CancellationToken::new();
@@ -150,6 +161,7 @@ async fn live<F: Future<Output = ()>>(
     };
     tracing::info!("working");
     let operator = muster_operator::Operator::new(client, queue, settings);
+    counted.begin(&operator);
     let mut working = std::pin::pin!(role(operator, stop.clone()));
     tokio::select! {
         told = told_to_stop() => {

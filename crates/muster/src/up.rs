@@ -2,10 +2,11 @@
 
 use crate::admission::{Builtin, Jobs, Managed, ReportAuthors};
 use crate::certificates::Authority;
+use crate::health::Counted;
 use crate::inspect::{Origin, Reach, places};
 use crate::layers::LayersPage;
 use crate::role::{self, History, Switch, bind, told_to_stop, version};
-use crate::{inside, kubeconfig};
+use crate::{inside, kubeconfig, telemetry};
 use anyhow::{Context, Result, bail};
 use clap::Args;
 use muster_api::guard::Accounts;
@@ -91,6 +92,7 @@ async fn serve_store(command: &Up, store: Arc<SqliteStore>) -> Result<()> {
     let layers = Arc::new(SqliteLayers::open(&command.data.join("layers.db")).await?);
     let shared = LayersPage::new(layers.clone());
     let jobs = Jobs::default();
+    let counted = Arc::new(Counted::default());
     let server = Server::new(Parts {
         kinds,
         store,
@@ -110,6 +112,7 @@ async fn serve_store(command: &Up, store: Arc<SqliteStore>) -> Result<()> {
             ..command.history.upkeep()
         },
         checks: Vec::new(),
+        counters: Some(counted.clone()),
     });
     for namespace in ["default", "kube-system", command.namespace.as_str()] {
         create_namespace(&server, namespace).await?;
@@ -132,8 +135,11 @@ async fn serve_store(command: &Up, store: Arc<SqliteStore>) -> Result<()> {
         layers: Some(client.clone()),
         update,
         installation: command.namespace.clone(),
+        metrics: counted.metrics(),
+        tracer: telemetry::tracer(),
     };
     let operator = Operator::new(client, queue.clone(), settings);
+    counted.begin(&operator);
     let rest = CancellationToken::new();
     let keeping = tokio::spawn(shared.keep_small(rest.clone()));
     let operating = match command.scanning {

@@ -60,6 +60,7 @@ pub(crate) async fn generate(operator: &Operator, message: &Message) -> Result<(
     match known.filter(is_good) {
         Some(known) if is_for(&known, job) => {}
         Some(_) => {
+            operator.metrics().image(false);
             let marks = marked(job, json!({READ_BY: null}));
             SBOM.merge(client, &job.namespace, name, &marks).await?;
         }
@@ -76,6 +77,7 @@ pub(crate) async fn generate(operator: &Operator, message: &Message) -> Result<(
                 spdx,
             };
             SBOM.apply(client, &job.namespace, name, &written).await?;
+            operator.metrics().image(true);
         }
     }
     match job.kind {
@@ -91,6 +93,7 @@ async fn bill(
     about: &Value,
 ) -> Result<Box<RawValue>, Trouble> {
     let part = |name: &str| about[name].as_str().unwrap_or_default();
+    tracing::Span::current().record("registry", part("registry"));
     let Some(access) = access::open(operator, namespace, part("registry")).await? else {
         let why = format!("the Registry {} does not exist", part("registry"));
         return Err(Trouble::permanent(why));

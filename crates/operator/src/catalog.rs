@@ -6,12 +6,13 @@
 use crate::access::{self, Access};
 use crate::listing::{Listing, Tally};
 use crate::message::{Job, JobKind};
-use crate::object::{IMAGE, NOT_FOUND, is_absent};
-use crate::progress;
+use crate::news::News;
+use crate::object::{IMAGE, NOT_FOUND, REGISTRY, is_absent};
 use crate::wanted::{Target, Wanted, wanted};
 use crate::work::{Operator, Trouble};
+use crate::{events, progress};
 use futures::{StreamExt, TryStreamExt, stream};
-use kube::api::{DeleteParams, ListParams};
+use kube::api::{DeleteParams, ListParams, ObjectMeta};
 use muster_registry::Error;
 use serde::Deserialize;
 use serde_json::json;
@@ -33,6 +34,7 @@ pub(crate) async fn create(operator: &Operator, job: &Job, last: bool) -> Result
         return Ok(());
     };
     let registry = object.data["spec"]["registry"].as_str().unwrap_or_default();
+    tracing::Span::current().record("registry", registry);
     let Some(access) = access::open(operator, &job.namespace, registry).await? else {
         // The reconciler sees that too, and says so.
         return Ok(());
@@ -54,7 +56,18 @@ pub(crate) async fn create(operator: &Operator, job: &Job, last: bool) -> Result
     };
     if job.kind == JobKind::ScanJob && targets.is_empty() {
         let kept = tally.made.union(&tally.unsure).cloned().collect();
-        forget(operator, &job.namespace, registry, &kept).await?;
+        let gone = forget(operator, &job.namespace, registry, &kept).await?;
+        if gone > 0 {
+            let about = ObjectMeta {
+                name: Some(registry.to_owned()),
+                namespace: Some(job.namespace.clone()),
+                uid: Some(access.uid.clone()),
+                ..ObjectMeta::default()
+            };
+            let message = format!("Removed {gone} images that are there no longer");
+            let news = News::good("ObsoleteImagesRemoved", message);
+            events::tell(operator, REGISTRY, &about, &news).await;
+        }
     }
     tell_missing(operator, job, &tally.missing).await?;
     progress::listed(operator, job, tally.made.len(), tally.failures).await
@@ -130,23 +143,25 @@ async fn catalog(access: &Access) -> Result<Vec<Wanted>, Trouble> {
     }
 }
 
-/// Deletes the Images of a Registry that are there no longer, or mean something else by now.
+/// Deletes the Images of a Registry that are there no longer, or mean something else by now; says
+/// how many.
 async fn forget(
     operator: &Operator,
     namespace: &str,
     registry: &str,
     kept: &BTreeSet<String>,
-) -> Result<(), Trouble> {
+) -> Result<usize, Trouble> {
+    let mut gone = 0;
     let client = operator.client();
     let known = images(operator, namespace, registry).await?;
     for name in known.difference(kept) {
         let api = IMAGE.within(client, namespace);
         match api.delete(name, &DeleteParams::background()).await {
             Err(error) if !is_absent(&error) => return Err(error.into()),
-            _ => {}
+            _ => gone += 1,
         }
     }
-    Ok(())
+    Ok(gone)
 }
 
 /// The names of all Images of a Registry.

@@ -49,6 +49,7 @@ pub(crate) async fn scan(operator: &Operator, message: &Message) -> Result<(), T
     match report.filter(|report| is_current(report, &uid, &key)) {
         Some(report) if is_for(&report, job) => Ok(()),
         Some(_) => {
+            operator.metrics().report_kept();
             let marks = marked(job, json!({MATCHED_BY: null}));
             Ok(REPORT.merge(client, &job.namespace, name, &marks).await?)
         }
@@ -117,6 +118,8 @@ async fn write(
     let Some(sbom) = SBOM.read::<Sbom>(client, namespace, name).await? else {
         return Ok(());
     };
+    let registry = sbom.about["registry"].as_str().unwrap_or_default();
+    tracing::Span::current().record("registry", registry);
     let spdx = sbom
         .spdx
         .ok_or_else(|| Trouble::permanent("the SBOM is empty"))?;
@@ -132,5 +135,7 @@ async fn write(
         image_metadata: &sbom.about,
         report: report.map_err(Trouble::permanent)??,
     };
-    Ok(REPORT.apply(client, namespace, name, &written).await?)
+    REPORT.apply(client, namespace, name, &written).await?;
+    operator.metrics().report_made(&written.report.summary);
+    Ok(())
 }

@@ -4,6 +4,7 @@
 
 use crate::object::{MANAGER, VEX_HUB, condition, is_absent, now};
 use crate::work::{Operator, Trouble};
+use crate::{events, news};
 use futures::StreamExt;
 use kube::ResourceExt;
 use kube::api::{DynamicObject, ListParams, Patch, PatchParams};
@@ -29,6 +30,18 @@ enum Outcome {
     Disabled,
     Read(Fetched),
     Failed(String),
+}
+
+impl Outcome {
+    /// As it is counted; none if nobody was asked.
+    fn word(&self) -> Option<&'static str> {
+        match self {
+            Outcome::Disabled | Outcome::Read(Fetched::Fresh) => None,
+            Outcome::Read(Fetched::Updated) => Some("updated"),
+            Outcome::Read(Fetched::Unchanged) => Some("unchanged"),
+            Outcome::Failed(_) => Some("failed"),
+        }
+    }
 }
 
 /// Has the hubs asked as they were last time, before anybody is told of a report: one that was
@@ -76,13 +89,26 @@ async fn pass(operator: &Operator, fetch: Option<&Fetch>) -> Result<(), Trouble>
             Some(false) => Outcome::Disabled,
             _ => read(kept, &url, fetch).await,
         };
+        if fetch.is_some()
+            && let Some(word) = outcome.word()
+        {
+            operator.metrics().hub(word);
+        }
         let is_here =
             !matches!(outcome, Outcome::Disabled) && kept.open(std::slice::from_ref(&url)).is_ok();
         if let Some(status) = status(&hub, &outcome, is_here, &now()) {
             let (name, parameters) = (hub.name_any(), PatchParams::apply(MANAGER));
-            let patch = Patch::Merge(json!({"status": status}));
-            if let Err(error) = api.patch_status(&name, &parameters, &patch).await {
-                tracing::warn!(%error, name, "writing the status of a VEX hub");
+            let patch = Patch::Merge(json!({"status": &status}));
+            let written = api.patch_status(&name, &parameters, &patch).await;
+            let news = news::of_hub(&hub.data["status"], &status);
+            match (written, news) {
+                (Err(error), _) => {
+                    tracing::warn!(%error, name, "writing the status of a VEX hub");
+                }
+                (Ok(_), Some(news)) => {
+                    events::tell(operator, VEX_HUB, &hub.metadata, &news).await;
+                }
+                (Ok(_), None) => {}
             }
         }
         if is_here && !asked.contains(&url) {

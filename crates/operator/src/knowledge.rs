@@ -93,6 +93,17 @@ impl Knowledge {
 }
 
 impl Known {
+    /// What identifies the vulnerability data.
+    pub(crate) fn revision(&self) -> &str {
+        &self.opened.revision
+    }
+
+    /// When its makers last changed it.
+    pub(crate) fn made(&self) -> Option<jiff::Timestamp> {
+        let metadata = self.opened.database.metadata();
+        metadata.updated_at.as_deref()?.parse().ok()
+    }
+
     /// Another text as soon as a report about the same image could be another one.
     pub(crate) fn key(&self) -> String {
         let hubs = self.hubs.as_ref().map_or("", |hubs| hubs.revision());

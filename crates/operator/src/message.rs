@@ -25,7 +25,7 @@ pub(crate) struct Rematch {
 
 /// What kinds of job there are. A ScanJob goes through all stages, a RegistryDiscovery ends with
 /// the bills.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Deserialize, Serialize)]
 pub(crate) enum JobKind {
     ScanJob,
     RegistryDiscovery,
@@ -64,9 +64,20 @@ pub(crate) struct Message {
     pub(crate) job: Job,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) image: Option<String>,
+    /// The span in which it was sent, if spans are kept. It is no part of the id.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) traceparent: Option<String>,
 }
 
 impl Message {
+    pub(crate) fn new(job: &Job, image: Option<String>) -> Self {
+        Message {
+            job: job.clone(),
+            image,
+            traceparent: None,
+        }
+    }
+
     pub(crate) fn id(&self, stage: &str) -> String {
         let uid = &self.job.uid;
         match &self.image {
@@ -77,5 +88,23 @@ impl Message {
 
     pub(crate) fn encode(&self) -> Result<Bytes, serde_json::Error> {
         serde_json::to_vec(self).map(Bytes::from)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_message_is_the_same_whichever_span_sent_it() {
+        // As it was written before spans were kept.
+        let old = r#"{"job":{"kind":"ScanJob","namespace":"a","name":"b","uid":"c"},"image":"d"}"#;
+        let mut message: Message = serde_json::from_str(old).unwrap();
+        assert_eq!(message.encode().unwrap(), old);
+        let id = message.id("scanSBOM");
+        message.traceparent = Some("00-1-2-01".into());
+        assert_eq!(message.id("scanSBOM"), id);
+        let again: Message = serde_json::from_slice(&message.encode().unwrap()).unwrap();
+        assert_eq!(again.traceparent, message.traceparent);
     }
 }

@@ -3,9 +3,9 @@
 //! changed since it was looked at is looked at again, and decides anew.
 
 use crate::message::{Job, JobKind};
-use crate::object::{CATALOGED, FAILURE, Kind, MANAGER, REGISTRY, is_absent, noted};
+use crate::object::{CATALOGED, FAILURE, MANAGER, REGISTRY, is_absent, noted};
 use crate::work::{Operator, Trouble};
-use crate::{discovery, reconcile};
+use crate::{discovery, events, news, reconcile, trace};
 use kube::ResourceExt;
 use kube::api::{DynamicObject, ObjectMeta, Patch, PatchParams};
 use serde::{Deserialize, Serialize};
@@ -59,7 +59,7 @@ pub(crate) fn failure(image: &ObjectMeta, job: &Job) -> Option<String> {
 /// Writes a job's status, if it says anything new, to the very state that was looked at.
 pub(crate) async fn tell(
     operator: &Operator,
-    kind: Kind,
+    kind: JobKind,
     object: &DynamicObject,
     status: Value,
 ) -> Result<(), Trouble> {
@@ -69,16 +69,38 @@ pub(crate) async fn tell(
         return Ok(());
     }
     let namespace = object.namespace().unwrap_or_default();
-    let api = kind.within(operator.client(), &namespace);
+    let api = kind.object().within(operator.client(), &namespace);
     let patch = Patch::Merge(json!({
         "metadata": {"resourceVersion": object.metadata.resource_version},
-        "status": status,
+        "status": &status,
     }));
     let (name, parameters) = (object.name_any(), PatchParams::apply(MANAGER));
     match api.patch_status(&name, &parameters, &patch).await {
-        Err(error) if is_absent(&error) => Ok(()),
-        other => Ok(other.map(drop)?),
+        Err(error) if is_absent(&error) => return Ok(()),
+        other => other?,
+    };
+    announce(operator, kind, object, &status).await;
+    Ok(())
+}
+
+/// Counts and tells what a job's new status says that the old one did not.
+async fn announce(operator: &Operator, kind: JobKind, object: &DynamicObject, status: &Value) {
+    let before = &object.data["status"];
+    let after = laid_over(before, status);
+    if let Some(end) = news::end_of_job(kind, before, &after) {
+        operator.metrics().ended(kind, &end.reason);
+        trace::keep_job(operator.tracer(), kind, object, &after, end);
     }
+    if let Some(news) = news::of_job(kind, before, &after) {
+        events::tell(operator, kind.object(), &object.metadata, &news).await;
+    }
+}
+
+/// A status with some of its fields replaced.
+pub(crate) fn laid_over(before: &Value, status: &Value) -> Value {
+    let mut after = before.as_object().cloned().unwrap_or_default();
+    after.extend(status.as_object().cloned().unwrap_or_default());
+    Value::Object(after)
 }
 
 /// Writes to the status of a job that is still wanted, however often others write meanwhile.
@@ -91,7 +113,7 @@ pub(crate) async fn insist(
         let Some(object) = live(operator, job).await? else {
             return Ok(());
         };
-        match tell(operator, job.kind.object(), &object, status(&object)).await {
+        match tell(operator, job.kind, &object, status(&object)).await {
             Err(trouble) if trouble.is_conflict() => {}
             other => return other,
         }

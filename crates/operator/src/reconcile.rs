@@ -11,6 +11,7 @@ use crate::object::{
     now,
 };
 use crate::progress::{self, Cataloged, failure};
+use crate::stage;
 use crate::work::{Operator, Trouble};
 use futures::StreamExt;
 use kube::api::{DynamicObject, ObjectMeta, PartialObjectMeta};
@@ -23,6 +24,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
+use tracing::Instrument;
 
 /// A job under way is looked at this often, whatever happens.
 const AGAIN: Duration = Duration::from_secs(30);
@@ -46,22 +48,24 @@ pub(crate) async fn run(operator: Arc<Operator>, stop: CancellationToken) {
     let changes = |kind: Kind| -> Api<PartialObjectMeta<DynamicObject>> {
         Api::all_with(client.clone(), &kind.resource())
     };
-    Controller::new_with(
+    let controller = Controller::new_with(
         SCAN_JOB.all(client),
         watcher::Config::default(),
         SCAN_JOB.resource(),
-    )
-    .watches_with(changes(IMAGE), IMAGE.resource(), marked(), job_of)
-    .watches_with(changes(REPORT), REPORT.resource(), marked(), job_of)
-    .with_config(Config::default().debounce(TOGETHER).concurrency(AT_ONCE))
-    .graceful_shutdown_on(stop.cancelled_owned())
-    .run(reconcile, |_, _, _| Action::requeue(SOON), operator)
-    .for_each(async |outcome| {
-        if let Err(error) = outcome {
-            tracing::warn!(%error, "reconciling ScanJobs");
-        }
-    })
-    .await;
+    );
+    operator.follow(JobKind::ScanJob, controller.store());
+    controller
+        .watches_with(changes(IMAGE), IMAGE.resource(), marked(), job_of)
+        .watches_with(changes(REPORT), REPORT.resource(), marked(), job_of)
+        .with_config(Config::default().debounce(TOGETHER).concurrency(AT_ONCE))
+        .graceful_shutdown_on(stop.cancelled_owned())
+        .run(reconcile, |_, _, _| Action::requeue(SOON), operator)
+        .for_each(async |outcome| {
+            if let Err(error) = outcome {
+                tracing::warn!(%error, "reconciling ScanJobs");
+            }
+        })
+        .await;
 }
 
 /// A job that changed while we looked at it is looked at again.
@@ -209,10 +213,12 @@ async fn hand_out(operator: &Operator, job: &Job, loaded: &Loaded) -> Result<(),
     if !operator.is_time(&job.uid, loaded.facts.images.is_some(), AGAIN) {
         return Ok(());
     }
-    let message = |image| Message {
-        job: job.clone(),
-        image,
-    };
+    let span = stage::span(operator, "hand out", job, None);
+    give_out(operator, job, loaded).instrument(span).await
+}
+
+async fn give_out(operator: &Operator, job: &Job, loaded: &Loaded) -> Result<(), Trouble> {
+    let message = |image| Message::new(job, image);
     if loaded.facts.images.is_none() {
         let message = message(None);
         let dead = operator.dead(&[CATALOG]).await?;
@@ -250,7 +256,7 @@ async fn write(
         let known = before["completionTime"].as_str();
         status["completionTime"] = json!(known.unwrap_or(&now));
     }
-    progress::tell(operator, SCAN_JOB, object, status).await
+    progress::tell(operator, JobKind::ScanJob, object, status).await
 }
 
 /// The job itself, if it is still the same and has not ended.

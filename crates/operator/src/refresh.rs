@@ -43,16 +43,19 @@ async fn once(operator: &Operator, update: &Update, failures: &mut u32) -> Durat
             ..
         }) => {
             tracing::info!(repository, revision, "vulnerability data fetched");
+            operator.metrics().updated("updated");
             *failures = 0;
             LOOK
         }
         Ok(Outcome::Current { repository, .. }) => {
             tracing::debug!(repository, "there is no newer vulnerability data");
+            operator.metrics().updated("unchanged");
             *failures = 0;
             LOOK
         }
         Err(error) => {
             *failures = failures.saturating_add(1);
+            operator.metrics().updated("failed");
             let pause = pause(*failures);
             tracing::warn!(%error, minutes = pause.as_secs() / 60, "fetching vulnerability data failed, and is tried again");
             pause

@@ -3,13 +3,16 @@
 //! is written down before the message is given up.
 
 use crate::knowledge::Knowledge;
-use crate::message::{CATALOG, GENERATE, Job, Message, REMATCH, Rematch, SCAN};
+use crate::message::{CATALOG, GENERATE, Job, JobKind, Message, REMATCH, Rematch, SCAN};
+use crate::metrics::Metrics;
 use crate::object::{FAILURE, IMAGE};
-use crate::{
-    bill, catalog, discovery, findings, hubs, layers, progress, reconcile, refresh, registry,
-    rematch,
-};
+use crate::trace::Tracer;
+use crate::{discovery, hubs, layers, progress, reconcile, refresh, registry, rematch, stage};
+use futures::FutureExt;
+use futures::future::BoxFuture;
 use kube::Client;
+use kube::api::DynamicObject;
+use kube::runtime::reflector::Store;
 use muster_advisories::Update;
 use muster_advisories::hub::Fetch;
 use muster_queue::{Failure, Queue, Worker, consume};
@@ -21,9 +24,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use tokio_util::sync::CancellationToken;
-
-/// How long one stage of one image, or one catalog, may take.
-const DEADLINE: Duration = Duration::from_secs(30 * 60);
+use tracing::Span;
 
 /// What the operator works with.
 pub struct Operator {
@@ -34,6 +35,9 @@ pub struct Operator {
     knowledge: Knowledge,
     update: Option<Update>,
     installation: String,
+    metrics: Arc<Metrics>,
+    tracer: Tracer,
+    jobs: Mutex<HashMap<JobKind, Store<DynamicObject>>>,
     handed_out: Mutex<HashMap<String, (bool, Instant)>>,
 }
 
@@ -47,6 +51,10 @@ pub struct Settings {
     pub update: Option<Update>,
     /// The namespace of Leases and of Muster's own credentials.
     pub installation: String,
+    /// What is counted.
+    pub metrics: Arc<Metrics>,
+    /// How spans are tied together.
+    pub tracer: Tracer,
 }
 
 /// Why something was not done.
@@ -85,7 +93,7 @@ impl Trouble {
     }
 
     /// Whether our own API server cannot be asked now, which says nothing about the work.
-    fn is_outage(&self) -> bool {
+    pub(crate) fn is_outage(&self) -> bool {
         match self {
             // Without an operator nobody answers kube-apiserver's questions about our kinds.
             Trouble::Api(kube::Error::Api(status)) => {
@@ -102,7 +110,7 @@ impl Trouble {
         matches!(self, Trouble::Api(kube::Error::Api(refused)) if refused.code == 409)
     }
 
-    fn into_failure(self) -> Failure {
+    pub(crate) fn into_failure(self) -> Failure {
         let after = match &self {
             Trouble::Registry(error) => error.retry_after(),
             Trouble::Source(error) => error.retry_after(),
@@ -131,6 +139,9 @@ impl Operator {
             knowledge: Knowledge::new(settings.data),
             update: settings.update,
             installation: settings.installation,
+            metrics: settings.metrics,
+            tracer: settings.tracer,
+            jobs: Mutex::default(),
             handed_out: Mutex::default(),
         })
     }
@@ -142,6 +153,32 @@ impl Operator {
     /// The namespace of our own Leases.
     pub(crate) fn installation(&self) -> &str {
         &self.installation
+    }
+
+    pub(crate) fn metrics(&self) -> &Metrics {
+        &self.metrics
+    }
+
+    pub(crate) fn tracer(&self) -> Tracer {
+        self.tracer
+    }
+
+    pub(crate) fn queue(&self) -> &dyn Queue {
+        &*self.queue
+    }
+
+    /// Remembers where the jobs of a kind are known, as long as this process decides.
+    pub(crate) fn follow(&self, kind: JobKind, jobs: Store<DynamicObject>) {
+        let known = self.jobs.lock();
+        let mut known = known.unwrap_or_else(PoisonError::into_inner);
+        known.insert(kind, jobs);
+    }
+
+    /// The jobs of a kind; none unless this process decides.
+    pub(crate) fn jobs(&self, kind: JobKind) -> Vec<Arc<DynamicObject>> {
+        let known = self.jobs.lock();
+        let known = known.unwrap_or_else(PoisonError::into_inner);
+        known.get(&kind).map(Store::state).unwrap_or_default()
     }
 
     pub(crate) fn layers(&self) -> Arc<dyn LayerCache> {
@@ -159,6 +196,10 @@ impl Operator {
         stage: &str,
         message: &Message,
     ) -> Result<(), Trouble> {
+        let message = Message {
+            traceparent: (self.tracer.name)(&Span::current()),
+            ..message.clone()
+        };
         let payload = message.encode().map_err(Trouble::permanent)?;
         self.queue
             .publish(subject, &message.id(stage), payload)
@@ -210,21 +251,37 @@ impl Operator {
     }
 
     /// Decides and works until `stop`, then finishes what is under way.
-    pub async fn run(self: Arc<Self>, stop: CancellationToken) {
-        tokio::join!(self.clone().decide(stop.clone()), self.work(stop));
+    ///
+    /// This and what follows are boxed so that they are compiled here, once: an `async fn` would be
+    /// compiled anew with every binary that awaits it.
+    pub fn run(self: Arc<Self>, stop: CancellationToken) -> BoxFuture<'static, ()> {
+        let both = futures::future::join(self.clone().decide(stop.clone()), self.work(stop));
+        Box::pin(both.map(|_| ()))
     }
 
     /// Decides what is to be done, and hands it out.
-    pub async fn decide(self: Arc<Self>, stop: CancellationToken) {
-        tokio::join!(
-            reconcile::run(self.clone(), stop.clone()),
-            discovery::reconcile::run(self.clone(), stop.clone()),
-            registry::reconcile::run(self, stop),
-        );
+    pub fn decide(self: Arc<Self>, stop: CancellationToken) -> BoxFuture<'static, ()> {
+        Box::pin(self.decisions(stop))
     }
 
     /// Does what is handed out.
-    pub async fn work(self: Arc<Self>, stop: CancellationToken) {
+    pub fn work(self: Arc<Self>, stop: CancellationToken) -> BoxFuture<'static, ()> {
+        Box::pin(self.stages(stop))
+    }
+
+    async fn decisions(self: Arc<Self>, stop: CancellationToken) {
+        self.metrics.leads(true);
+        tokio::join!(
+            reconcile::run(self.clone(), stop.clone()),
+            discovery::reconcile::run(self.clone(), stop.clone()),
+            registry::reconcile::run(self.clone(), stop),
+        );
+        self.metrics.leads(false);
+        let known = self.jobs.lock();
+        known.unwrap_or_else(PoisonError::into_inner).clear();
+    }
+
+    async fn stages(self: Arc<Self>, stop: CancellationToken) {
         let work = |subject, concurrency| {
             let worker = Worker {
                 concurrency,
@@ -233,7 +290,7 @@ impl Operator {
                 ..Worker::default()
             };
             let operator = self.clone();
-            let handler = move |job: muster_queue::Job| operator.clone().handle(job);
+            let handler = move |job: muster_queue::Job| stage::handle(operator.clone(), job);
             consume(self.queue.clone(), subject, worker, handler, stop.clone())
         };
         hubs::recall(&self, &stop).await;
@@ -260,47 +317,6 @@ impl Operator {
         );
     }
 
-    async fn handle(self: Arc<Self>, delivery: muster_queue::Job) -> Result<(), Failure> {
-        if delivery.subject == REMATCH {
-            return self.handle_again(&delivery).await;
-        }
-        let message: Message = serde_json::from_slice(&delivery.payload)
-            .map_err(|error| Trouble::permanent(error).into_failure())?;
-        let work = || async {
-            match delivery.subject.as_str() {
-                CATALOG => catalog::create(&self, &message.job, delivery.last).await,
-                GENERATE => bill::generate(&self, &message).await,
-                _ => findings::scan(&self, &message).await,
-            }
-        };
-        let done = PATIENCE.work(work).await;
-        let Err(trouble) = done else { return Ok(()) };
-        let (job, image) = (&message.job, message.image.as_deref());
-        tracing::warn!(job = job.name, image, attempt = delivery.attempt, %trouble, "a stage failed");
-        if trouble.is_permanent() || delivery.last {
-            let why = trouble.to_string();
-            let recorded = PATIENCE
-                .work(async || self.record(job, image, &why).await)
-                .await;
-            recorded.map_err(Trouble::into_failure)?;
-        }
-        Err(trouble.into_failure())
-    }
-
-    /// A report that cannot be made again stays as it was.
-    async fn handle_again(&self, delivery: &muster_queue::Job) -> Result<(), Failure> {
-        let message: Rematch = serde_json::from_slice(&delivery.payload)
-            .map_err(|error| Trouble::permanent(error).into_failure())?;
-        let done = PATIENCE
-            .work(async || findings::rematch(self, &message).await)
-            .await;
-        done.map_err(|trouble| {
-            let (namespace, image) = (&message.namespace, &message.image);
-            tracing::warn!(namespace, image, %trouble, "a report of older data stays");
-            trouble.into_failure()
-        })
-    }
-
     /// Writes down that an image, or a whole job, cannot be scanned.
     pub(crate) async fn record(
         &self,
@@ -321,95 +337,5 @@ impl Operator {
             Err(error) if crate::object::is_absent(&error) => Ok(()),
             other => Ok(other?),
         }
-    }
-}
-
-/// How long work may take, and the pauses while our own API server cannot be asked.
-#[derive(Clone, Copy)]
-struct Patience {
-    first: Duration,
-    longest: Duration,
-    deadline: Duration,
-}
-
-const PATIENCE: Patience = Patience {
-    first: Duration::from_secs(1),
-    longest: Duration::from_secs(15),
-    deadline: DEADLINE,
-};
-
-impl Patience {
-    /// Does a piece of work. During an outage of the API server it is begun again and again: that
-    /// uses up no try, and nobody is told that an image cannot be scanned because a database was
-    /// restarted.
-    async fn work<F>(self, work: impl Fn() -> F) -> Result<(), Trouble>
-    where
-        F: Future<Output = Result<(), Trouble>>,
-    {
-        let outlast = async {
-            let mut pause = self.first;
-            loop {
-                match work().await {
-                    Err(trouble) if trouble.is_outage() => {
-                        tracing::warn!(%trouble, ?pause, "waiting for the API server");
-                        tokio::time::sleep(pause).await;
-                        pause = (pause * 2).min(self.longest);
-                    }
-                    other => return other,
-                }
-            }
-        };
-        let done = tokio::time::timeout(self.deadline, outlast).await;
-        let late = || format!("not done within {:?}", self.deadline);
-        done.unwrap_or_else(|_| Err(Trouble::Transient(late())))
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use std::sync::atomic::{AtomicUsize, Ordering};
-
-    const SHORT: Patience = Patience {
-        first: Duration::from_micros(1),
-        longest: Duration::from_micros(4),
-        deadline: DEADLINE,
-    };
-
-    fn refusal(code: u16) -> Trouble {
-        let status = kube::core::Status::failure("busy", "Busy").with_code(code);
-        Trouble::Api(kube::Error::Api(status.boxed()))
-    }
-
-    #[tokio::test]
-    async fn an_outage_of_the_api_server_is_waited_for_and_a_refusal_is_not() {
-        for (code, outage) in [
-            (503, true),
-            (429, true),
-            (500, false),
-            (409, false),
-            (422, false),
-        ] {
-            let tries = AtomicUsize::new(0);
-            let work = || async {
-                match tries.fetch_add(1, Ordering::SeqCst) {
-                    0..20 => Err(refusal(code)),
-                    _ => Ok(()),
-                }
-            };
-            assert_eq!(SHORT.work(work).await.is_ok(), outage, "{code}");
-            let expected = if outage { 21 } else { 1 };
-            assert_eq!(tries.load(Ordering::SeqCst), expected, "{code}");
-        }
-    }
-
-    #[tokio::test]
-    async fn an_outage_without_end_is_given_up_and_may_be_tried_again() {
-        let impatient = Patience {
-            deadline: Duration::from_millis(5),
-            ..SHORT
-        };
-        let done = impatient.work(|| async { Err(refusal(503)) }).await;
-        assert!(done.is_err_and(|trouble| !trouble.is_permanent()));
     }
 }

@@ -103,7 +103,7 @@ pub struct Dead {
     pub at: SystemTime,
 }
 
-/// How much there is to do.
+/// How much there is to do, and how much was given up.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Depth {
     /// Messages that nobody works on.
@@ -111,6 +111,8 @@ pub struct Depth {
     /// Messages in the hands of workers. NATS counts those here too that a worker gave back and
     /// whose time has not come.
     pub running: u64,
+    /// Messages that were laid aside and are still kept.
+    pub dead: u64,
 }
 
 /// Why a queue did not do as it was told.
@@ -224,7 +226,7 @@ pub trait Queue: Send + Sync + fmt::Debug {
     /// Trying again is no use: the message is laid aside with the reason.
     async fn term(&self, delivery: &Delivery, reason: &str) -> Result<(), QueueError>;
 
-    /// How much there is to do.
+    /// How much there is to do, and how much was given up.
     async fn depth(&self, subject: &str) -> Result<Depth, QueueError>;
 
     /// The messages that were laid aside, the oldest first.

@@ -13,8 +13,8 @@ use crate::transport::{Wire, fault};
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use http::header::{AUTHORIZATION, CONTENT_TYPE, WWW_AUTHENTICATE};
-use http::{HeaderMap, HeaderValue};
-use reqwest::Url;
+use http::{HeaderMap, HeaderValue, Method};
+use reqwest::{Response, Url};
 use serde::Deserialize;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -250,16 +250,20 @@ impl Authorizer {
                 }
             }
         };
+        let method = match asker.login {
+            Some(Login::Identity(_)) => Method::POST,
+            _ => Method::GET,
+        };
         let gate = traffic.gate(&place);
         let _place = gate
             .enter(Use::Request, self.patience)
             .await
             .map_err(|wait| wait.over(&attempt))?;
         let exchange = async {
-            let response = request
-                .send()
-                .await
-                .map_err(|error| fault(&attempt, error))?;
+            let sent = request.send().await;
+            let status = sent.as_ref().ok().map(Response::status);
+            traffic.tally().request(&method, status);
+            let response = sent.map_err(|error| fault(&attempt, error))?;
             if !response.status().is_success() {
                 return Err(answer::refusal(&attempt, described(asker.login), response).await);
             }

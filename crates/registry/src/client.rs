@@ -107,7 +107,7 @@ pub struct Client {
 #[derive(Debug)]
 pub(crate) struct Inner {
     pub(crate) options: Options,
-    traffic: Traffic,
+    pub(crate) traffic: Traffic,
     wire: Wire,
     authorizer: Authorizer,
 }

@@ -148,6 +148,7 @@ impl Layer {
             );
             return Err(Error::unavailable(&self.attempt, reason));
         };
+        self.client.inner.traffic.tally().read(chunk.len());
         let skipped = transfer.again.min(chunk.len() as u64);
         transfer.again -= skipped;
         let chunk = chunk.split_off(skipped as usize);
@@ -204,6 +205,7 @@ impl Layer {
         match retry.next(self.failures, error.retry_after(), rand::random()) {
             Next::GiveUp => Err(error),
             Next::After(pause) => {
+                self.client.inner.traffic.tally().retry();
                 tracing::debug!(%error, ?pause, offset = self.offset, "taking a layer up again");
                 sleep(pause).await;
                 Ok(())

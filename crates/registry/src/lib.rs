@@ -23,6 +23,7 @@ mod mirror;
 mod reference;
 mod referrers;
 mod retry;
+mod tally;
 mod traffic;
 mod transport;
 
@@ -36,5 +37,6 @@ pub use manifest::{Descriptor, Fetched, ImageManifest, Index, Manifest, media};
 pub use mirror::{Mirror, Mirrors};
 pub use reference::{Host, Reference, ReferenceError, Repository};
 pub use retry::Retry;
+pub use tally::Counts;
 pub use traffic::Traffic;
 pub use transport::Transport;

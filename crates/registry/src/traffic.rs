@@ -2,6 +2,7 @@
 //! requests, so many transfers, and nothing while the host wants a pause.
 
 use crate::error::Error;
+use crate::tally::{Counts, Tally};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -17,6 +18,7 @@ pub struct Traffic {
     hosts: Arc<Mutex<HashMap<String, Arc<Gate>>>>,
     requests: usize,
     transfers: usize,
+    tally: Arc<Tally>,
 }
 
 impl Default for Traffic {
@@ -32,7 +34,17 @@ impl Traffic {
             hosts: Arc::default(),
             requests: requests.max(1),
             transfers: transfers.max(1),
+            tally: Arc::default(),
         }
+    }
+
+    /// How much was asked of all hosts together.
+    pub fn counts(&self) -> Counts {
+        self.tally.counts()
+    }
+
+    pub(crate) fn tally(&self) -> &Tally {
+        &self.tally
     }
 
     /// For how long a host wants to be left alone.
@@ -56,6 +68,7 @@ impl Traffic {
             requests: Arc::new(Semaphore::new(self.requests)),
             transfers: Arc::new(Semaphore::new(self.transfers)),
             paused: Mutex::new(None),
+            tally: self.tally.clone(),
         });
         hosts.insert(host.into(), gate.clone());
         gate
@@ -68,6 +81,7 @@ pub(crate) struct Gate {
     requests: Arc<Semaphore>,
     transfers: Arc<Semaphore>,
     paused: Mutex<Option<Instant>>,
+    tally: Arc<Tally>,
 }
 
 /// A place at a host, given back when dropped.
@@ -120,6 +134,7 @@ impl Gate {
             if rest > patience {
                 return Err(Closed(rest));
             }
+            self.tally.wait();
             sleep_until(until).await;
         }
         Ok(Place { _permit: permit })
@@ -161,7 +176,9 @@ mod tests {
             impatient.is_err(),
             "who does not want to wait is told at once"
         );
+        assert_eq!(traffic.counts().waits, 0);
         let _place = traffic.gate("a").enter(Use::Transfer, PATIENCE).await;
+        assert_eq!(traffic.counts().waits, 1);
         assert!(before.elapsed() >= pause);
     }
 

@@ -9,6 +9,7 @@ use crate::options::{Options, Progress};
 use crate::source::Source;
 use crate::{daemon, directory, docker, document, layout, oci, root, stream};
 use futures::StreamExt;
+use futures::future::BoxFuture;
 use muster_api::Platform;
 use muster_registry::{Manifest, Reference};
 use muster_scan::limits::Limits;
@@ -33,11 +34,15 @@ pub struct Scanned {
 
 /// Scans a source. An image of several platforms has a bill, or an error that names the platform, for
 /// each of those that are wanted; there is an error in place of them all where nothing could even be
-/// begun.
-pub async fn bills(
-    source: &Source,
-    options: &Options,
-) -> Result<Vec<Result<Scanned, Error>>, Error> {
+/// begun. (Boxed, it is compiled once and not with every binary that awaits it.)
+pub fn bills<'a>(
+    source: &'a Source,
+    options: &'a Options,
+) -> BoxFuture<'a, Result<Vec<Result<Scanned, Error>>, Error>> {
+    Box::pin(read(source, options))
+}
+
+async fn read(source: &Source, options: &Options) -> Result<Vec<Result<Scanned, Error>>, Error> {
     match source {
         Source::Registry(reference) => registry(reference, options).await,
         Source::Layout(path, selector) | Source::Archive(path, selector) => {

@@ -176,7 +176,10 @@ impl Installation {
         let kubeconfig = self.cluster.role_path(role)?;
         let mut command = Command::new(&self.binary);
         command.arg(role).arg("--kubeconfig").arg(kubeconfig);
-        command.args(["--nats", &self.nats.url()]).args(arguments);
+        command.args(["--nats", &self.nats.url()]);
+        command
+            .args(["--health-listen", "127.0.0.1:0"])
+            .args(arguments);
         self.started += 1;
         let log = self.directory.join(&format!("{role}-{}.log", self.started));
         Process::start(&format!("muster {role}"), &mut command, &log)

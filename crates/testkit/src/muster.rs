@@ -26,8 +26,15 @@ pub struct Muster {
     kubeconfig: Kubeconfig,
     binary: PathBuf,
     data: PathBuf,
-    arguments: Vec<String>,
+    told: Told,
     directory: Directory,
+}
+
+/// What it is told beside where it is.
+#[derive(Debug)]
+struct Told {
+    arguments: Vec<String>,
+    variables: Vec<(String, String)>,
 }
 
 impl Muster {
@@ -45,18 +52,32 @@ impl Muster {
 
     /// Starts the binary with further arguments after `up`.
     pub fn start_with(binary: impl AsRef<Path>, arguments: &[&str]) -> Result<Muster> {
+        Muster::start_told(binary, arguments, &[])
+    }
+
+    /// As [`Muster::start_with`], with further variables in its environment.
+    pub fn start_told(
+        binary: impl AsRef<Path>,
+        arguments: &[&str],
+        variables: &[(&str, &str)],
+    ) -> Result<Muster> {
         let directory = Directory::new("up")?;
         let data = directory.join("data");
-        let arguments: Vec<String> = arguments.iter().map(|&argument| argument.into()).collect();
-        let (process, kubeconfig) =
-            launch(binary.as_ref(), &data, ANY_PORT, &arguments, &directory)?;
+        let told = Told {
+            arguments: arguments.iter().map(|&argument| argument.into()).collect(),
+            variables: variables
+                .iter()
+                .map(|&(name, value)| (name.into(), value.into()))
+                .collect(),
+        };
+        let (process, kubeconfig) = launch(binary.as_ref(), &data, ANY_PORT, &told, &directory)?;
         let binary = binary.as_ref().into();
         Ok(Muster {
             process,
             kubeconfig,
             binary,
             data,
-            arguments,
+            told,
             directory,
         })
     }
@@ -82,7 +103,7 @@ impl Muster {
             &self.binary,
             &self.data,
             listen,
-            &self.arguments,
+            &self.told,
             &self.directory,
         )?;
         Ok(())
@@ -128,7 +149,7 @@ fn launch(
     binary: &Path,
     data: &Path,
     listen: &str,
-    arguments: &[String],
+    told: &Told,
     directory: &Directory,
 ) -> Result<(Process, Kubeconfig)> {
     let mut command = Command::new(binary);
@@ -139,7 +160,8 @@ fn launch(
         .args(["--listen", listen])
         // Tests fetch nothing from the world; one that wants to see it fetched says from where.
         .env("MUSTER_DB_UPDATE", "off")
-        .args(arguments);
+        .args(&told.arguments)
+        .envs(told.variables.iter().map(|(name, value)| (name, value)));
     let mut process = Process::start("muster", &mut command, &directory.join("muster.log"))?;
     // After a restart the file of the last run is still there and names the old port, so its mere
     // presence means nothing: ready is what answers.

@@ -44,6 +44,9 @@ for _ in 1 2 3 4 5 6 7 8 9 10; do
 done
 rm -rf -- "$3""#;
 
+/// Where a role of Muster says how it is.
+const HEALTH: &str = "MUSTER_HEALTH_LISTEN";
+
 impl Process {
     /// Starts `command` with its output appended to `log`.
     pub fn start(name: &str, command: &mut Command, log: &Path) -> Result<Process> {
@@ -58,6 +61,11 @@ impl Process {
         farewell: &Farewell<'_>,
     ) -> Result<Process> {
         let output = open_log(log)?;
+        // Roles of Muster beside one another each take a port of their own.
+        let is_said = |name: &str| command.get_envs().any(|(known, _)| known == name);
+        if !is_said(HEALTH) {
+            command.env(HEALTH, "127.0.0.1:0");
+        }
         let child = command
             .stdin(Stdio::null())
             .stdout(output.try_clone()?)

@@ -185,6 +185,7 @@ async fn make(
         version: version(),
         upkeep: command.history.upkeep(),
         checks: vec![reachable],
+        counters: None,
     });
     server.start_upkeep();
     let mut helpers = JoinSet::new();

@@ -17,4 +17,5 @@ mod scan;
 mod shared_layers;
 mod start;
 mod swept;
+mod telemetry;
 mod torture;

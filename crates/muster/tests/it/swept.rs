@@ -56,6 +56,7 @@ async fn an_event_whose_bytes_are_gone_is_too_old() -> Result<()> {
         version: json!({}),
         upkeep: Upkeep::default(),
         checks: Vec::new(),
+        counters: None,
     });
     let namespace =
         json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "default"}});

@@ -6,6 +6,7 @@ use crate::lease::{self, Outcome, Place};
 use crate::message::{CATALOG, GENERATE, Job, JobKind, Message};
 use crate::object::{DISCOVERY, DISCOVERY_NAME, IMAGE, Kind, REGISTRY, SBOM, now, owned_by};
 use crate::progress::{Cataloged, failure, insist, note, tell};
+use crate::stage;
 use crate::work::{Operator, Trouble};
 use futures::StreamExt;
 use kube::api::{DynamicObject, ObjectMeta, PartialObjectMeta};
@@ -18,6 +19,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
+use tracing::Instrument;
 
 /// A discovery under way is looked at this often, whatever happens.
 const AGAIN: Duration = Duration::from_secs(30);
@@ -36,21 +38,23 @@ pub(crate) async fn run(operator: Arc<Operator>, stop: CancellationToken) {
     let changes = |kind: Kind| -> Api<PartialObjectMeta<DynamicObject>> {
         Api::all_with(client.clone(), &kind.resource())
     };
-    Controller::new_with(
+    let controller = Controller::new_with(
         DISCOVERY.all(client),
         watcher::Config::default(),
         DISCOVERY.resource(),
-    )
-    .watches_with(changes(IMAGE), IMAGE.resource(), marked(), discovery_of)
-    .watches_with(changes(SBOM), SBOM.resource(), marked(), discovery_of)
-    .graceful_shutdown_on(stop.cancelled_owned())
-    .run(reconcile, |_, _, _| Action::requeue(SOON), operator)
-    .for_each(async |outcome| {
-        if let Err(error) = outcome {
-            tracing::warn!(%error, "reconciling RegistryDiscoveries");
-        }
-    })
-    .await;
+    );
+    operator.follow(JobKind::RegistryDiscovery, controller.store());
+    controller
+        .watches_with(changes(IMAGE), IMAGE.resource(), marked(), discovery_of)
+        .watches_with(changes(SBOM), SBOM.resource(), marked(), discovery_of)
+        .graceful_shutdown_on(stop.cancelled_owned())
+        .run(reconcile, |_, _, _| Action::requeue(SOON), operator)
+        .for_each(async |outcome| {
+            if let Err(error) = outcome {
+                tracing::warn!(%error, "reconciling RegistryDiscoveries");
+            }
+        })
+        .await;
 }
 
 /// A discovery that changed while we looked at it is looked at again.
@@ -203,10 +207,12 @@ async fn hand_out(operator: &Operator, job: &Job, loaded: &Loaded) -> Result<(),
     if !operator.is_time(&job.uid, loaded.facts.images.is_some(), AGAIN) {
         return Ok(());
     }
-    let message = |image| Message {
-        job: job.clone(),
-        image,
-    };
+    let span = stage::span(operator, "hand out", job, None);
+    give_out(operator, job, loaded).instrument(span).await
+}
+
+async fn give_out(operator: &Operator, job: &Job, loaded: &Loaded) -> Result<(), Trouble> {
+    let message = |image| Message::new(job, image);
     let dead = operator.dead(&[CATALOG, GENERATE]).await?;
     if loaded.facts.images.is_none() {
         let message = message(None);
@@ -235,7 +241,7 @@ async fn write(
     let before = &object.data["status"];
     let generation = object.metadata.generation.unwrap_or_default();
     let status = phase.status(facts, before, generation, &now());
-    tell(operator, DISCOVERY, object, status).await
+    tell(operator, JobKind::RegistryDiscovery, object, status).await
 }
 
 /// The discovery itself, if it is still the same, has not ended and was not called off.

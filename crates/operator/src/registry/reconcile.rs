@@ -6,11 +6,13 @@ use super::plan::{Plan, Registry, Start, Why, plan};
 use super::run::Run;
 use super::status::{self, Probe, spell};
 use super::targets::Targets;
-use crate::access;
 use crate::lease::{self, Place};
 use crate::message::JobKind;
+use crate::news::{self, News};
 use crate::object::{DISCOVERY, MANAGER, REGISTRY, SCAN_JOB, is_absent, owned_by};
+use crate::progress::laid_over;
 use crate::work::{Operator, Trouble};
+use crate::{access, events};
 use futures::StreamExt;
 use jiff::Timestamp;
 use kube::ResourceExt;
@@ -237,7 +239,11 @@ async fn begin(operator: &Operator, object: &DynamicObject, start: &Start) -> Re
         .create(&parameters, &job)
         .await
     {
-        Ok(_) => tracing::info!(kind = kind.kind, name, namespace, "started"),
+        Ok(_) => {
+            tracing::info!(kind = kind.kind, name, namespace, "started");
+            let news = scheduled(kind.kind, &name, start);
+            events::tell(operator, REGISTRY, &object.metadata, &news).await;
+        }
         Err(kube::Error::Api(refused)) if refused.reason == "AlreadyExists" => {}
         Err(error) => return Err(error.into()),
     }
@@ -251,6 +257,22 @@ async fn begin(operator: &Operator, object: &DynamicObject, start: &Start) -> Re
         }
     }
     Ok(())
+}
+
+/// Says what was started, and why.
+fn scheduled(kind: &str, name: &str, start: &Start) -> News {
+    let (reason, why) = match start {
+        Start::Discovery { .. } => ("DiscoveryScheduled", "it is time for it"),
+        Start::Scan { why, .. } => (
+            "ScanScheduled",
+            match why {
+                Why::Requested(_) => "somebody asked for it",
+                Why::Grown { .. } => "there is more to scan",
+                Why::Due { .. } => "it is time for it",
+            },
+        ),
+    };
+    News::good(reason, format!("Created the {kind} {name}: {why}"))
 }
 
 /// Takes a request away, unless it has become another.
@@ -376,10 +398,13 @@ async fn tell(
     }
     let namespace = object.namespace().unwrap_or_default();
     let api = REGISTRY.within(operator.client(), &namespace);
-    let patch = Patch::Merge(json!({ "status": status }));
+    let patch = Patch::Merge(json!({ "status": &status }));
     let parameters = PatchParams::apply(MANAGER);
     api.patch_status(&object.name_any(), &parameters, &patch)
         .await?;
+    if let Some(news) = news::of_registry(before, &laid_over(before, &status)) {
+        events::tell(operator, REGISTRY, &object.metadata, &news).await;
+    }
     Ok(())
 }
 

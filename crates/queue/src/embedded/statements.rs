@@ -81,6 +81,7 @@ ORDER BY number
 LIMIT $2";
 
 pub(super) const DEPTH: &str = "
-SELECT COUNT(*), COALESCE(SUM(lease <> 0 AND visible > $2), 0)
+SELECT COUNT(*), COALESCE(SUM(lease <> 0 AND visible > $2), 0),
+  (SELECT COUNT(*) FROM dead WHERE subject = $1)
 FROM message
 WHERE subject = $1";

@@ -264,11 +264,13 @@ impl Writer {
             }
             Order::Depth { subject } => {
                 let query = sqlx::query_as(statements::DEPTH).bind(subject).bind(now());
-                let (all, running): (i64, i64) = query.fetch_one(&mut self.connection).await?;
+                let (all, running, dead): (i64, i64, i64) =
+                    query.fetch_one(&mut self.connection).await?;
                 let waiting = (all - running).max(0) as u64;
                 Ok(Answer::Depth(Depth {
                     waiting,
                     running: running.max(0) as u64,
+                    dead: dead.max(0) as u64,
                 }))
             }
             Order::Dead { subject, limit } => self.dead(subject, *limit).await,

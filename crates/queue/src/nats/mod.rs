@@ -20,7 +20,7 @@ use async_nats::jetstream::{self, AckKind, Context, Message};
 use async_trait::async_trait;
 use bytes::Bytes;
 pub use connect::{Authentication, NatsOptions};
-use futures::StreamExt;
+use futures::{StreamExt, TryStreamExt};
 use sha2::{Digest, Sha256};
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -373,16 +373,25 @@ impl Queue for NatsQueue {
         check_subject(subject)?;
         let attempt = format!("counting the messages of {subject}");
         let consumer = self.consumer(subject).await?;
-        match self.within(&attempt, EXCHANGE, consumer.get_info()).await {
-            Ok(info) => Ok(Depth {
-                waiting: info.num_pending,
-                running: info.num_ack_pending as u64,
-            }),
+        let info = match self.within(&attempt, EXCHANGE, consumer.get_info()).await {
+            Ok(info) => info,
             Err(error) => {
                 self.forget(subject).await;
-                Err(error)
+                return Err(error);
             }
-        }
+        };
+        let graves = self.stream(self.graves()).await?;
+        let filter = self.address("dead", subject, None);
+        let counted = async {
+            // One message of each: the id is a part of its address.
+            let named = graves.info_with_subjects(filter).await?;
+            named.try_fold(0, async |sum, _| Ok(sum + 1)).await
+        };
+        Ok(Depth {
+            waiting: info.num_pending,
+            running: info.num_ack_pending as u64,
+            dead: self.within(&attempt, EXCHANGE, counted).await?,
+        })
     }
 
     async fn dead(&self, subject: &str, limit: usize) -> Result<Vec<Dead>, QueueError> {

@@ -18,6 +18,7 @@ use reqwest::Response;
 use std::borrow::Cow;
 use std::future::Future;
 use tokio::time::{sleep, timeout};
+use tracing::{Instrument, Span};
 
 /// What is asked about.
 #[derive(Clone, Debug)]
@@ -156,6 +157,7 @@ impl Client {
             match next {
                 Next::GiveUp => return Err(error),
                 Next::After(pause) => {
+                    self.inner.traffic.tally().retry();
                     tracing::debug!(%error, ?pause, "trying again");
                     sleep(pause).await;
                 }
@@ -195,6 +197,7 @@ impl Inner {
         };
         let slow = || Error::unavailable(&attempt, format!("no whole answer within {time:?}"));
         let body = timeout(time, read).await.unwrap_or_else(|_| Err(slow()))?;
+        self.traffic.tally().read(body.len());
         drop(open.place);
         Ok(Whole {
             headers,
@@ -361,7 +364,24 @@ impl Inner {
             request = request.header(AUTHORIZATION, authorization);
         }
         let time = self.options.timeouts.answer;
-        match timeout(time, request.send()).await {
+        // It is told as a part of something greater, or not at all.
+        let span = match Span::current().is_none() {
+            true => Span::none(),
+            false => tracing::info_span!(
+                "registry request", otel.kind = "client",
+                http.request.method = %call.method, server.address = endpoint.host.address(),
+                http.response.status_code = tracing::field::Empty,
+            ),
+        };
+        let answered = timeout(time, request.send());
+        let answered = answered.instrument(span.clone()).await;
+        let status = answered.as_ref().ok().and_then(|sent| sent.as_ref().ok());
+        let status = status.map(Response::status);
+        if let Some(status) = status {
+            span.record("http.response.status_code", status.as_u16());
+        }
+        self.traffic.tally().request(&call.method, status);
+        match answered {
             Ok(outcome) => Ok(outcome),
             Err(_) => Err(Error::unavailable(
                 &endpoint.attempt,

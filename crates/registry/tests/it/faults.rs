@@ -21,7 +21,8 @@ async fn a_layer_is_taken_up_where_the_connection_broke() -> Result<()> {
         }
     })
     .await?;
-    let client = client(options())?;
+    let traffic = Traffic::default();
+    let client = Client::new(options(), traffic.clone())?;
     let (repository, layer) = first_layer(&client, &ranged.host()).await?;
     assert!(read(client.layer(&repository, &layer)?).await? == bytes);
     let starts: Vec<String> = ranged
@@ -31,6 +32,16 @@ async fn a_layer_is_taken_up_where_the_connection_broke() -> Result<()> {
         .map(|range| String::from_utf8_lossy(range.as_bytes()).into_owned())
         .collect();
     assert_eq!(starts, ["bytes=700000-", "bytes=1400000-"]);
+    let counts = traffic.counts();
+    assert_eq!(counts.retries, 2);
+    let least = bytes.len() as u64;
+    assert!((least..2 * least).contains(&counts.bytes), "{counts:?}");
+    let answered = counts
+        .requests
+        .iter()
+        .filter(|(_, code, _)| *code != "none");
+    let answered: u64 = answered.map(|(_, _, count)| count).sum();
+    assert_eq!(answered, ranged.seen().len() as u64, "{counts:?}");
     Ok(())
 }
 

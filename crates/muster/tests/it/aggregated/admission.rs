@@ -82,6 +82,7 @@ impl Cluster {
         command
             .args(["operator", "--nats", "nats://127.0.0.1:1", "--kubeconfig"])
             .arg(role_path(&self.kubernetes, "operator")?)
+            .args(["--health-listen", "off"])
             .args(["--webhook-listen", &format!("127.0.0.1:{port}")])
             .args(["--webhook-url", &format!("https://127.0.0.1:{asked_at}")])
             .args(arguments);
