@@ -80,7 +80,16 @@ impl Admission for Jobs {
         };
         let created = review.verb == Verb::Create && review.subresource.is_empty();
         // Nothing is claimed for an object that will be refused: rules come after admission here.
-        if !created || !structural::validate(object, &review.kind.schema).is_empty() {
+        let named = object.pointer("/metadata/name").and_then(Value::as_str);
+        let is_named = named.is_some_and(|name| muster_kind::name::subdomain(name).is_empty());
+        let is_valid = || {
+            structural::validate(object, &review.kind.schema).is_empty()
+                && review
+                    .kind
+                    .validator
+                    .is_none_or(|validator| validator(object, None).is_empty())
+        };
+        if !created || !is_named || !is_valid() {
             return Ok(Vec::new());
         }
         let newcomer = Newcomer {

@@ -25,8 +25,8 @@ use tokio::sync::Semaphore;
 /// How many connections are served at once; others wait.
 const CONNECTIONS: usize = 32;
 /// How long a connection may last, and how long a client may take to say what it wants.
-const LONGEST: Duration = Duration::from_secs(60);
-const PATIENCE: Duration = Duration::from_secs(10);
+const LONGEST: Duration = Duration::from_secs(15);
+const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Where a role says how it is.
 #[derive(Args)]
@@ -100,13 +100,20 @@ impl Counted {
         let Some(operator) = self.operator.get() else {
             return vec![Standing {
                 name: "queue",
-                is_needed: true,
+                is_needed: data == Data::Here,
                 state: Err("not reached yet".into()),
             }];
         };
         let mut standings = operator.servers().await;
-        if data == Data::Here {
-            standings.push(operator.data());
+        match data {
+            Data::Here => standings.push(operator.data()),
+            // An operator without the queue hands nothing out, and still answers kube-apiserver's
+            // questions: one that is not ready would not be asked.
+            Data::Elsewhere => {
+                for queue in standings.iter_mut().filter(|one| one.name == "queue") {
+                    queue.is_needed = false;
+                }
+            }
         }
         standings
     }
@@ -175,6 +182,8 @@ async fn connection(stream: TcpStream, counted: Arc<Counted>, data: Data) {
     });
     let served = http1::Builder::new()
         .timer(TokioTimer::new())
+        // Places are few, and whoever asks how we are asks once.
+        .keep_alive(false)
         .header_read_timeout(PATIENCE)
         .serve_connection(TokioIo::new(stream), service);
     if let Err(error) = served.await {

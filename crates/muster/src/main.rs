@@ -117,17 +117,11 @@ fn main() -> ExitCode {
         eprintln!("error: --log {log:?} is not a filter; try `--log info`");
         return ExitCode::from(2);
     };
-    let is_role = matches!(
+    let scans = matches!(
         arguments.command,
-        Command::Up(_) | Command::Storage(_) | Command::Operator(_) | Command::Worker(_)
+        Command::Up(_) | Command::Operator(_) | Command::Worker(_)
     );
-    let telemetry = match telemetry::start(filter, is_role) {
-        Ok(telemetry) => telemetry,
-        Err(error) => {
-            eprintln!("error: {}", told(&error));
-            return ExitCode::from(2);
-        }
-    };
+    let telemetry = telemetry::start(filter, scans);
     let result = match arguments.command {
         Command::Up(command) => done(up::run(command)),
         Command::Storage(command) => done(storage::run(*command)),

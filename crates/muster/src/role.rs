@@ -51,11 +51,12 @@ pub(crate) fn run<T>(role: impl Future<Output = Result<T>>) -> Result<T> {
         .block_on(role)
 }
 
-pub(crate) async fn bind(address: SocketAddr) -> Result<TcpListener> {
+/// Listens where the flag says.
+pub(crate) async fn bind(flag: &str, address: SocketAddr) -> Result<TcpListener> {
     match TcpListener::bind(address).await {
         Ok(listener) => Ok(listener),
         Err(error) if error.kind() == std::io::ErrorKind::AddrInUse => bail!(
-            "{address} is in use by another process; stop it, or choose another address with `--listen 127.0.0.1:PORT` (port 0 takes a free one)"
+            "{address} is in use by another process; stop it, or choose another address with `{flag} 127.0.0.1:PORT` (port 0 takes a free one)"
         ),
         Err(error) => Err(error).with_context(|| format!("listening on {address}")),
     }

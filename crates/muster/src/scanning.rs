@@ -11,6 +11,7 @@ use crate::telemetry;
 use crate::webhook::{self, Webhook};
 use anyhow::{Context, Result};
 use clap::Args;
+use muster_advisories::hub::Fetch;
 use muster_operator::{Election, Settings, Terms};
 use muster_queue::NatsQueue;
 use std::future::Future;
@@ -83,6 +84,7 @@ pub(crate) fn operator(command: Operator) -> Result<()> {
             data: PathBuf::new(),
             layers: None,
             update: None,
+            hubs: Fetch::default(),
             installation: command.namespace.clone(),
             metrics: command.health.metrics(),
             tracer: telemetry::tracer(),
@@ -136,6 +138,7 @@ pub(crate) fn worker(command: Worker) -> Result<()> {
                 Switch::On => Some(command.origin.update(&command.reach, false)?),
                 Switch::Off => None,
             },
+            hubs: command.reach.hubs()?,
             installation: command.namespace,
             metrics: command.health.metrics(),
             tracer: telemetry::tracer(),

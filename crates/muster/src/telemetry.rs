@@ -1,7 +1,6 @@
 //! What the process says while it works: lines on stderr, and, where somebody is named who takes
 //! them, traces. The lines are the same with traces and without.
 
-use anyhow::Result;
 use muster_operator::Tracer;
 use std::io::IsTerminal;
 use tracing::Metadata;
@@ -26,22 +25,28 @@ fn is_span(metadata: &Metadata<'_>) -> bool {
 }
 
 /// Begins to speak; `sends` says whether the command is one whose traces are sent.
-pub(crate) fn start(filter: EnvFilter, sends: bool) -> Result<Telemetry> {
+pub(crate) fn start(filter: EnvFilter, sends: bool) -> Telemetry {
     let colours = std::io::stderr().is_terminal();
     let lines = fmt::layer().with_writer(std::io::stderr).with_ansi(colours);
     let lines = lines.with_filter(filter.and(filter_fn(|metadata| !is_span(metadata))));
     let subscriber = tracing_subscriber::registry().with(lines);
     #[cfg(feature = "traces")]
-    if sends && let Some(traces) = traces::start()? {
+    if sends
+        && let Some(traces) = traces::start().unwrap_or_else(|error| {
+            // Whoever cannot be watched works all the same.
+            eprintln!("warning: no traces are sent: {error:#}");
+            None
+        })
+    {
         let layer = traces.layer().with_filter(filter_fn(is_span));
         subscriber.with(layer).init();
-        return Ok(Telemetry {
+        return Telemetry {
             traces: Some(traces),
-        });
+        };
     }
     let _ = sends;
     subscriber.init();
-    Ok(Telemetry::default())
+    Telemetry::default()
 }
 
 impl Telemetry {

@@ -72,7 +72,7 @@ async fn serve(command: Up) -> Result<()> {
 }
 
 async fn serve_store(command: &Up, store: Arc<SqliteStore>) -> Result<()> {
-    let listener = bind(command.listen).await?;
+    let listener = bind("--listen", command.listen).await?;
     let address = listener.local_addr().context("asking for the port")?;
     let authority = Authority::open(&command.data)?;
     let local = [
@@ -134,6 +134,7 @@ async fn serve_store(command: &Up, store: Arc<SqliteStore>) -> Result<()> {
         data: vulnerabilities,
         layers: Some(client.clone()),
         update,
+        hubs: command.reach.hubs()?,
         installation: command.namespace.clone(),
         metrics: counted.metrics(),
         tracer: telemetry::tracer(),

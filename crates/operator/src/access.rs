@@ -12,6 +12,7 @@ use muster_api::guard::WORKLOAD_SCAN;
 use muster_registry::{Client, Credentials, Error, Host, Options, Repository, Transport};
 use serde::Deserialize;
 use serde_json::Value;
+use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
 
 /// What scanning needs of a Registry's spec.
@@ -104,10 +105,15 @@ pub(crate) async fn reach(
 ) -> Result<Access, Trouble> {
     let spec: Spec = Deserialize::deserialize(&object.data["spec"]).map_err(Trouble::permanent)?;
     let host = Host::parse(&spec.uri).map_err(Trouble::permanent)?;
+    let uid = object.uid().unwrap_or_default();
+    let mut key = Sha256::new();
+    for part in [&uid, &spec.ca_bundle, &spec.insecure.to_string()] {
+        count(&mut key, part.as_bytes());
+    }
     let (credentials, secret) = match spec.auth_secret.as_str() {
-        "" => (pull_secrets(operator, namespace).await?, None),
+        "" => (pull_secrets(operator, namespace, &mut key).await?, None),
         name => (
-            credentials(operator, namespace, name).await?,
+            credentials(operator, namespace, name, &mut key).await?,
             Some(format!("Secret {namespace}/{name}")),
         ),
     };
@@ -123,11 +129,13 @@ pub(crate) async fn reach(
     let labels = object.labels().iter();
     let inherited = labels.filter(|(key, value)| *key == WORKLOAD_SCAN && *value == "true");
     Ok(Access {
-        client: Client::new(options, operator.traffic())?,
+        client: operator.clients().get(key.finalize().into(), || {
+            Client::new(options, operator.traffic())
+        })?,
         host,
         spec,
         name: object.name_any(),
-        uid: object.uid().unwrap_or_default(),
+        uid,
         inherited: inherited.map(|(k, v)| (k.clone(), v.clone())).collect(),
         credentials,
         secret,
@@ -204,9 +212,19 @@ impl Access {
     }
 }
 
+/// Adds a part to what a client is told apart by; where one ends is told apart too.
+fn count(key: &mut Sha256, part: &[u8]) {
+    key.update((part.len() as u64).to_le_bytes());
+    key.update(part);
+}
+
 /// The logins with which the Pods of a namespace pull where nothing else is said: those of the
 /// ServiceAccount `default`. One that cannot be used is no reason to do without the others.
-async fn pull_secrets(operator: &Operator, namespace: &str) -> Result<Credentials, Trouble> {
+async fn pull_secrets(
+    operator: &Operator,
+    namespace: &str,
+    key: &mut Sha256,
+) -> Result<Credentials, Trouble> {
     let resource = ApiResource::from_gvk(&GroupVersionKind::gvk("", "v1", "ServiceAccount"));
     let client = operator.client().clone();
     let api: Api<DynamicObject> = Api::namespaced_with(client, namespace, &resource);
@@ -220,7 +238,7 @@ async fn pull_secrets(operator: &Operator, namespace: &str) -> Result<Credential
         .filter_map(|secret| secret["name"].as_str())
         .take(MOST_PULL_SECRETS)
     {
-        match credentials(operator, namespace, name).await {
+        match credentials(operator, namespace, name, key).await {
             Ok(one) => all = all.and(one),
             Err(Trouble::Permanent(why)) => tracing::debug!(why, "a pull secret is left out"),
             Err(trouble) => return Err(trouble),
@@ -233,10 +251,11 @@ async fn credentials(
     operator: &Operator,
     namespace: &str,
     name: &str,
+    key: &mut Sha256,
 ) -> Result<Credentials, Trouble> {
     // The type kubernetes.io/dockerconfigjson has the first, the older kubernetes.io/dockercfg the
     // second.
-    const KEYS: [&str; 2] = [".dockerconfigjson", ".dockercfg"];
+    const FIELDS: [&str; 2] = [".dockerconfigjson", ".dockercfg"];
     let wrong = |why: &str| Trouble::permanent(format!("the Secret {namespace}/{name} {why}"));
     let resource = ApiResource::from_gvk(&GroupVersionKind::gvk("", "v1", "Secret"));
     let client = operator.client().clone();
@@ -245,13 +264,17 @@ async fn credentials(
         return Err(wrong("does not exist"));
     };
     let data = &secret.data["data"];
-    let Some((key, encoded)) = KEYS.iter().find_map(|key| Some((key, data[key].as_str()?))) else {
+    let Some((field, encoded)) = FIELDS
+        .iter()
+        .find_map(|field| Some((field, data[field].as_str()?)))
+    else {
         return Err(wrong(
             "has no .dockerconfigjson; it must be of the type kubernetes.io/dockerconfigjson",
         ));
     };
     let bytes = STANDARD
         .decode(encoded)
-        .map_err(|_| wrong(&format!("has a {key} that is not base64")))?;
+        .map_err(|_| wrong(&format!("has a {field} that is not base64")))?;
+    count(key, &bytes);
     Credentials::from_secret(&bytes).map_err(|error| wrong(&format!("cannot be used: {error}")))
 }

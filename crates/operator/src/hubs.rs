@@ -6,12 +6,15 @@ use crate::object::{MANAGER, VEX_HUB, condition, is_absent, now};
 use crate::work::{Operator, Trouble};
 use crate::{events, news};
 use futures::StreamExt;
+use futures::future::ready;
 use kube::ResourceExt;
 use kube::api::{DynamicObject, ListParams, Patch, PatchParams};
+use kube::runtime::watcher::Event;
 use kube::runtime::{WatchStreamExt, watcher};
 use muster_advisories::Silent;
 use muster_advisories::hub::{Fetch, Fetched, Hubs};
 use serde_json::{Value, json};
+use std::collections::HashMap;
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -47,7 +50,7 @@ impl Outcome {
 /// Has the hubs asked as they were last time, before anybody is told of a report: one that was
 /// made without them would be another one.
 pub(crate) async fn recall(operator: &Operator, stop: &CancellationToken) {
-    while let Err(trouble) = pass(operator, None).await {
+    while let Err(trouble) = pass(operator, None, false).await {
         tracing::warn!(%trouble, "looking for VEX hubs");
         tokio::select! {
             () = stop.cancelled() => return,
@@ -59,9 +62,13 @@ pub(crate) async fn recall(operator: &Operator, stop: &CancellationToken) {
 /// Keeps the hubs until `stop`; without `fetch`, as they are here.
 pub(crate) async fn run(operator: Arc<Operator>, fetch: Option<Fetch>, stop: CancellationToken) {
     let changes = watcher(VEX_HUB.all(operator.client()), watcher::Config::default());
-    let mut changes = pin!(changes.default_backoff().touched_objects());
+    let mut known = HashMap::new();
+    let changes = changes.default_backoff();
+    let changes =
+        changes.filter(|event| ready(event.as_ref().is_ok_and(|e| is_new(e, &mut known))));
+    let mut changes = pin!(changes);
     loop {
-        if let Err(trouble) = pass(&operator, fetch.as_ref()).await {
+        if let Err(trouble) = pass(&operator, fetch.as_ref(), true).await {
             tracing::warn!(%trouble, "looking at the VEX hubs");
         }
         let mut again = pin!(tokio::time::sleep(LOOK));
@@ -73,7 +80,24 @@ pub(crate) async fn run(operator: Arc<Operator>, fetch: Option<Fetch>, stop: Can
     }
 }
 
-async fn pass(operator: &Operator, fetch: Option<&Fetch>) -> Result<(), Trouble> {
+/// Whether an event is a reason to look: what is said about a hub, by us or by other workers, is none.
+fn is_new(event: &Event<DynamicObject>, known: &mut HashMap<String, i64>) -> bool {
+    match event {
+        Event::Apply(hub) | Event::InitApply(hub) => {
+            let generation = hub.metadata.generation.unwrap_or_default();
+            known.insert(hub.name_any(), generation) != Some(generation)
+        }
+        Event::Delete(hub) => {
+            known.remove(&hub.name_any());
+            true
+        }
+        Event::Init => false,
+        // Some may be gone.
+        Event::InitDone => true,
+    }
+}
+
+async fn pass(operator: &Operator, fetch: Option<&Fetch>, tells: bool) -> Result<(), Trouble> {
     let api = VEX_HUB.all(operator.client());
     let hubs = match api.list(&ListParams::default()).await {
         // Where the kind is not known there are none.
@@ -96,7 +120,9 @@ async fn pass(operator: &Operator, fetch: Option<&Fetch>) -> Result<(), Trouble>
         }
         let is_here =
             !matches!(outcome, Outcome::Disabled) && kept.open(std::slice::from_ref(&url)).is_ok();
-        if let Some(status) = status(&hub, &outcome, is_here, &now()) {
+        // Who does not fetch has nothing to say about fetching.
+        let status = status(&hub, &outcome, is_here, &now()).filter(|_| tells);
+        if let Some(status) = status {
             let (name, parameters) = (hub.name_any(), PatchParams::apply(MANAGER));
             let patch = Patch::Merge(json!({"status": &status}));
             let written = api.patch_status(&name, &parameters, &patch).await;
@@ -180,6 +206,28 @@ mod tests {
         hub.metadata.generation = Some(2);
         hub.data = json!({"spec": {"url": "https://example.org"}, "status": status});
         hub
+    }
+
+    #[test]
+    fn only_what_people_change_is_a_reason_to_look() {
+        let mut known = HashMap::new();
+        let of = |generation| {
+            let mut hub = hub(json!({}));
+            hub.metadata.generation = Some(generation);
+            hub
+        };
+        for (event, expected, case) in [
+            (Event::InitApply(of(1)), true, "unknown"),
+            (Event::Apply(of(1)), false, "only its status"),
+            (Event::Apply(of(2)), true, "another spec"),
+            (Event::Init, false, "a new list begins"),
+            (Event::InitApply(of(2)), false, "known already"),
+            (Event::InitDone, true, "some may be gone"),
+            (Event::Delete(of(2)), true, "gone"),
+            (Event::Apply(of(1)), true, "made anew"),
+        ] {
+            assert_eq!(is_new(&event, &mut known), expected, "{case}");
+        }
     }
 
     #[test]

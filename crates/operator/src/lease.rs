@@ -82,6 +82,15 @@ enum Life {
     Ended,
 }
 
+/// For whom a Registry is claimed.
+#[derive(Clone, Copy, Debug)]
+enum Stand {
+    /// For an object that is there, since when.
+    There { since: Option<Timestamp> },
+    /// For one that is about to be created.
+    Coming,
+}
+
 /// What is to be done about a claim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Verdict {
@@ -94,16 +103,28 @@ enum Verdict {
 }
 
 /// Whether a claim still keeps others away; `life` is that of its holder.
-fn counts(claim: &Claim, life: Life, now: Timestamp) -> bool {
-    match life {
-        Life::Running => true,
-        Life::Ended => false,
-        Life::Absent => claim.until.is_some_and(|until| now < until),
+///
+/// One for an object that is still to come keeps nobody away who was there before it: `since`, if it
+/// is known. So whoever only announces himself, again and again, holds up nobody.
+fn counts(claim: &Claim, life: Life, since: Option<Timestamp>, now: Timestamp) -> bool {
+    match (life, claim.until) {
+        (Life::Running, _) => true,
+        (Life::Ended, _) | (Life::Absent, None) => false,
+        (Life::Absent, Some(until)) => {
+            let made = until.saturating_sub(PENDING).unwrap_or(until);
+            now < until && since.is_none_or(|since| made <= since)
+        }
     }
 }
 
 /// Decides whose a claim is.
-fn decide(claim: Option<&Claim>, me: &Holder, life: Life, now: Timestamp) -> Verdict {
+fn decide(
+    claim: Option<&Claim>,
+    me: &Holder,
+    life: Life,
+    since: Option<Timestamp>,
+    now: Timestamp,
+) -> Verdict {
     let Some(claim) = claim else {
         return Verdict::Take;
     };
@@ -114,19 +135,21 @@ fn decide(claim: Option<&Claim>, me: &Holder, life: Life, now: Timestamp) -> Ver
     match namesake && (theirs.uid == me.uid || pending && unknown) {
         true if pending => Verdict::Take,
         true => Verdict::Keep,
-        false if counts(claim, life, now) => Verdict::Wait,
+        false if counts(claim, life, since, now) => Verdict::Wait,
         false => Verdict::Take,
     }
 }
 
-/// Takes a Registry for an object that exists.
+/// Takes a Registry for an object that exists, since when it says.
 pub(crate) async fn acquire(
     client: &Client,
     installation: &str,
     place: Place<'_>,
     me: &Holder,
+    object: &DynamicObject,
 ) -> Result<Outcome, Trouble> {
-    take(client, installation, place, me, None).await
+    let since = object.creation_timestamp().map(|time| time.0);
+    take(client, installation, place, me, Stand::There { since }).await
 }
 
 /// Takes a Registry for an object that is about to be created, for a few seconds: the object
@@ -137,7 +160,7 @@ pub(crate) async fn reserve(
     place: Place<'_>,
     me: &Holder,
 ) -> Result<Outcome, Trouble> {
-    take(client, installation, place, me, Some(PENDING)).await
+    take(client, installation, place, me, Stand::Coming).await
 }
 
 /// What claiming a Registry would come to now; nothing is claimed.
@@ -147,6 +170,9 @@ pub(crate) async fn look(
     place: Place<'_>,
     me: &Holder,
 ) -> Result<Outcome, Trouble> {
+    if !is_name(place.registry) {
+        return Ok(Outcome::Absent);
+    }
     if let Err(refused) = open(client, place).await? {
         return Ok(refused);
     }
@@ -157,10 +183,12 @@ pub(crate) async fn look(
         return Ok(Outcome::Acquired);
     };
     let life = life(client, &claim.holder).await?;
-    Ok(match decide(Some(&claim), me, life, Timestamp::now()) {
-        Verdict::Wait => Outcome::HeldBy(claim.holder),
-        Verdict::Keep | Verdict::Take => Outcome::Acquired,
-    })
+    Ok(
+        match decide(Some(&claim), me, life, None, Timestamp::now()) {
+            Verdict::Wait => Outcome::HeldBy(claim.holder),
+            Verdict::Keep | Verdict::Take => Outcome::Acquired,
+        },
+    )
 }
 
 /// Who works on a Registry; none if it is free.
@@ -179,7 +207,8 @@ pub(crate) async fn held_by(
         return Ok(None);
     };
     let life = life(client, &claim.holder).await?;
-    Ok(counts(&claim, life, Timestamp::now()).then_some(claim.holder))
+    let counts = counts(&claim, life, None, Timestamp::now());
+    Ok(counts.then_some(claim.holder))
 }
 
 /// Gives a Registry back, if it is held.
@@ -232,11 +261,11 @@ async fn take(
     installation: &str,
     place: Place<'_>,
     me: &Holder,
-    lasts: Option<SignedDuration>,
+    stand: Stand,
 ) -> Result<Outcome, Trouble> {
     let mut attempt = 1;
     loop {
-        match swap(client, installation, place, me, lasts).await {
+        match swap(client, installation, place, me, stand).await {
             Err(trouble) if trouble.is_conflict() && attempt < ATTEMPTS => attempt += 1,
             other => return other,
         }
@@ -249,8 +278,11 @@ async fn swap(
     installation: &str,
     place: Place<'_>,
     me: &Holder,
-    lasts: Option<SignedDuration>,
+    stand: Stand,
 ) -> Result<Outcome, Trouble> {
+    if !is_name(place.registry) {
+        return Ok(Outcome::Absent);
+    }
     let api = leases(client, installation);
     let known = api.get_opt(&name::of(place)).await?;
     let claim = known.as_ref().and_then(read);
@@ -259,7 +291,11 @@ async fn swap(
         None => Life::Absent,
     };
     let now = Timestamp::now();
-    match (decide(claim.as_ref(), me, life, now), claim) {
+    let (since, lasts) = match stand {
+        Stand::There { since } => (since, None),
+        Stand::Coming => (None, Some(PENDING)),
+    };
+    match (decide(claim.as_ref(), me, life, since, now), claim) {
         (Verdict::Keep, _) => return Ok(Outcome::Acquired),
         (Verdict::Wait, Some(claim)) => return Ok(Outcome::HeldBy(claim.holder)),
         _ => {}
@@ -297,6 +333,12 @@ async fn open(client: &Client, place: Place<'_>) -> Result<Result<ObjectMeta, Ou
         Some(found) if found.deletion_timestamp.is_some() => Err(Outcome::Closing),
         Some(found) => Ok(found),
     })
+}
+
+/// Whether there can be a Registry of that name at all. Jobs are asked for one when they are created;
+/// those from before were not, and a name goes into paths as it is.
+pub(crate) fn is_name(registry: &str) -> bool {
+    muster_kind::name::subdomain(registry).is_empty()
 }
 
 fn leases(client: &Client, installation: &str) -> Api<DynamicObject> {

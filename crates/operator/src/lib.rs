@@ -14,6 +14,7 @@ mod access;
 pub mod admission;
 mod bill;
 mod catalog;
+mod clients;
 mod discovery;
 mod events;
 mod findings;

@@ -5,7 +5,7 @@
 use crate::work::Trouble;
 use std::time::Duration;
 
-/// How long work may take, and the pauses while our own API server cannot be asked.
+/// How long one try may take, and the pauses between tries while our own API server cannot be asked.
 #[derive(Clone, Copy)]
 pub(crate) struct Patience {
     first: Duration,
@@ -26,22 +26,19 @@ impl Patience {
     where
         F: Future<Output = Result<(), Trouble>>,
     {
-        let outlast = async {
-            let mut pause = self.first;
-            loop {
-                match work().await {
-                    Err(trouble) if trouble.is_outage() => {
-                        tracing::warn!(%trouble, ?pause, "waiting for the API server");
-                        tokio::time::sleep(pause).await;
-                        pause = (pause * 2).min(self.longest);
-                    }
-                    other => return other,
+        let mut pause = self.first;
+        loop {
+            let late = || format!("not done within {:?}", self.deadline);
+            let done = tokio::time::timeout(self.deadline, work()).await;
+            match done.unwrap_or_else(|_| Err(Trouble::Transient(late()))) {
+                Err(trouble) if trouble.is_outage() => {
+                    tracing::warn!(%trouble, ?pause, "waiting for the API server");
+                    tokio::time::sleep(pause).await;
+                    pause = (pause * 2).min(self.longest);
                 }
+                other => return other,
             }
-        };
-        let done = tokio::time::timeout(self.deadline, outlast).await;
-        let late = || format!("not done within {:?}", self.deadline);
-        done.unwrap_or_else(|_| Err(Trouble::Transient(late())))
+        }
     }
 }
 
@@ -84,12 +81,12 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn an_outage_without_end_is_given_up_and_may_be_tried_again() {
+    async fn work_without_end_is_given_up_and_may_be_tried_again() {
         let impatient = Patience {
             deadline: Duration::from_millis(5),
             ..SHORT
         };
-        let done = impatient.work(|| async { Err(refusal(503)) }).await;
+        let done = impatient.work(std::future::pending).await;
         assert!(done.is_err_and(|trouble| !trouble.is_permanent()));
     }
 }

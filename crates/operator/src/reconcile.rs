@@ -93,7 +93,7 @@ async fn look(object: &DynamicObject, operator: &Operator) -> Result<Action, Tro
         registry,
     };
     let (client, installation) = (operator.client(), operator.installation());
-    let refused = match lease::acquire(client, installation, place, &job).await? {
+    let refused = match lease::acquire(client, installation, place, &job, object).await? {
         Outcome::Acquired | Outcome::Absent => None,
         Outcome::HeldBy(other) => Some(Phase::Waiting(other.to_string())),
         Outcome::Closing => Some(Phase::Failed {

@@ -2,6 +2,7 @@
 //! stop. A handler's failure is its message's alone; what a failure means for the image or the job
 //! is written down before the message is given up.
 
+use crate::clients::Clients;
 use crate::knowledge::Knowledge;
 use crate::message::{CATALOG, GENERATE, Job, JobKind, Message, REMATCH, Rematch, SCAN};
 use crate::metrics::Metrics;
@@ -32,8 +33,10 @@ pub struct Operator {
     queue: Arc<dyn Queue>,
     layers: Arc<dyn LayerCache>,
     traffic: Traffic,
+    clients: Clients,
     knowledge: Knowledge,
     update: Option<Update>,
+    hubs: Fetch,
     installation: String,
     metrics: Arc<Metrics>,
     tracer: Tracer,
@@ -47,8 +50,10 @@ pub struct Settings {
     pub data: PathBuf,
     /// A client of a server of Muster itself, through which the inventories of layers are shared.
     pub layers: Option<Client>,
-    /// How vulnerability data and VEX hubs are fetched; nobody fetches any without it.
+    /// How vulnerability data is fetched; nobody fetches any, nor VEX hubs, without it.
     pub update: Option<Update>,
+    /// How VEX hubs are fetched.
+    pub hubs: Fetch,
     /// The namespace of Leases and of Muster's own credentials.
     pub installation: String,
     /// What is counted.
@@ -136,8 +141,10 @@ impl Operator {
             queue,
             layers: layers::cache(settings.layers),
             traffic: Traffic::default(),
+            clients: Clients::default(),
             knowledge: Knowledge::new(settings.data),
             update: settings.update,
+            hubs: settings.hubs,
             installation: settings.installation,
             metrics: settings.metrics,
             tracer: settings.tracer,
@@ -187,6 +194,10 @@ impl Operator {
 
     pub(crate) fn traffic(&self) -> Traffic {
         self.traffic.clone()
+    }
+
+    pub(crate) fn clients(&self) -> &Clients {
+        &self.clients
     }
 
     /// Sends a message, unless it waits already.
@@ -310,7 +321,7 @@ impl Operator {
         let Some(update) = self.update.clone() else {
             return hubs::run(self, None, stop).await;
         };
-        let fetch = Some(Fetch::default());
+        let fetch = Some(self.hubs.clone());
         tokio::join!(
             hubs::run(self.clone(), fetch, stop.clone()),
             refresh::run(self, update, stop),

@@ -108,6 +108,8 @@ pub struct Client {
 pub(crate) struct Inner {
     pub(crate) options: Options,
     pub(crate) traffic: Traffic,
+    /// Which of the traffic's clients this is.
+    number: u64,
     wire: Wire,
     authorizer: Authorizer,
 }
@@ -146,6 +148,7 @@ impl Client {
         Ok(Client {
             inner: Arc::new(Inner {
                 options,
+                number: traffic.number(),
                 traffic,
                 wire,
                 authorizer,
@@ -225,9 +228,34 @@ impl Client {
         })
     }
 
-    /// The manifest or index of a reference, checked against its digest.
+    /// The manifest or index of a reference, checked against its digest. A digest that was read a
+    /// moment ago is not asked for again.
     pub async fn manifest(&self, reference: &Reference) -> Result<Fetched, Error> {
         let attempt = format!("reading the manifest of {reference}");
+        let Inner {
+            traffic, number, ..
+        } = &*self.inner;
+        let (memory, repository) = (traffic.memory(), reference.repository());
+        let known = reference.digest();
+        if let Some((digest, read)) =
+            known.and_then(|digest| Some((digest, memory.find(*number, repository, digest)?)))
+        {
+            let (media_type, manifest) =
+                manifest::read(&attempt, Some(&read.media_type), &read.body)?;
+            return Ok(Fetched {
+                digest: digest.clone(),
+                media_type,
+                bytes: read.body,
+                manifest,
+            });
+        }
+        let fetched = self.ask_manifest(attempt, reference).await?;
+        let (digest, media_type) = (&fetched.digest, &fetched.media_type);
+        memory.keep(*number, repository, digest, media_type, &fetched.bytes);
+        Ok(fetched)
+    }
+
+    async fn ask_manifest(&self, attempt: String, reference: &Reference) -> Result<Fetched, Error> {
         let mut call = Call::new(attempt, Method::GET, manifest_target(reference))
             .accepting(manifest::ACCEPTED);
         let limit = self.inner.options.limits.manifest;
@@ -242,21 +270,23 @@ impl Client {
         }
     }
 
-    /// The configuration of an image of a repository, checked against its digest.
+    /// The configuration of an image of a repository, checked against its digest; as with manifests.
     pub async fn config(
         &self,
         repository: &Repository,
         config: &Descriptor,
     ) -> Result<ImageConfig, Error> {
         let attempt = format!("reading the configuration {repository}@{}", config.digest);
-        let bytes = self
-            .blob(
-                &attempt,
-                repository,
-                config,
-                self.inner.options.limits.config,
-            )
-            .await?;
+        let Inner {
+            traffic, number, ..
+        } = &*self.inner;
+        let (memory, digest) = (traffic.memory(), &config.digest);
+        if let Some(read) = memory.find(*number, repository, digest) {
+            return ImageConfig::read(&attempt, read.body);
+        }
+        let limit = self.inner.options.limits.config;
+        let bytes = self.blob(&attempt, repository, config, limit).await?;
+        memory.keep(*number, repository, digest, "", &bytes);
         ImageConfig::read(&attempt, bytes)
     }
 

@@ -19,6 +19,7 @@ mod helper;
 mod layer;
 mod listing;
 mod manifest;
+mod memory;
 mod mirror;
 mod reference;
 mod referrers;

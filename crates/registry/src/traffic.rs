@@ -2,8 +2,10 @@
 //! requests, so many transfers, and nothing while the host wants a pause.
 
 use crate::error::Error;
+use crate::memory::Memory;
 use crate::tally::{Counts, Tally};
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
@@ -19,6 +21,8 @@ pub struct Traffic {
     requests: usize,
     transfers: usize,
     tally: Arc<Tally>,
+    memory: Arc<Memory>,
+    clients: Arc<AtomicU64>,
 }
 
 impl Default for Traffic {
@@ -35,12 +39,24 @@ impl Traffic {
             requests: requests.max(1),
             transfers: transfers.max(1),
             tally: Arc::default(),
+            memory: Arc::default(),
+            clients: Arc::default(),
         }
     }
 
     /// How much was asked of all hosts together.
     pub fn counts(&self) -> Counts {
         self.tally.counts()
+    }
+
+    /// What clients have read lately.
+    pub(crate) fn memory(&self) -> &Memory {
+        &self.memory
+    }
+
+    /// A number that no other client has.
+    pub(crate) fn number(&self) -> u64 {
+        self.clients.fetch_add(1, Ordering::Relaxed)
     }
 
     pub(crate) fn tally(&self) -> &Tally {

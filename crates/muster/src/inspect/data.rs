@@ -6,7 +6,7 @@ use super::places;
 use super::reading::Reach;
 use anyhow::{Context, Result};
 use clap::Args;
-use muster_advisories::hub::{Fetch, Hubs, OpenHubs};
+use muster_advisories::hub::{Hubs, OpenHubs};
 use muster_advisories::{DataDirectory, Opened, Update};
 use muster_scan::purl::Purl;
 use muster_scan::sbom::Bill;
@@ -126,10 +126,7 @@ impl Knowledge {
             });
         }
         let hubs = Hubs::new(self.place.database.join("vex"));
-        let fetch = Fetch {
-            authorities: reach.authorities()?,
-            ..Fetch::default()
-        };
+        let fetch = reach.hubs()?;
         for hub in &self.vex_hub {
             if offline || self.no_update {
                 break;

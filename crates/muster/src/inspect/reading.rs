@@ -4,6 +4,7 @@ use super::bars::Bars;
 use super::places;
 use anyhow::{Context, Result, bail};
 use clap::Args;
+use muster_advisories::hub::Fetch;
 use muster_api::Platform;
 use muster_registry::{Client, Credentials, Host, Mirror, Mirrors, Options, Traffic, Transport};
 use muster_source::cache::{Directory, Nothing, Shared};
@@ -37,6 +38,14 @@ impl Reach {
             std::fs::read(file).with_context(|| format!("reading --ca {}", file.display()))
         };
         self.ca.as_ref().map(read).transpose()
+    }
+
+    /// How VEX hubs are fetched.
+    pub(crate) fn hubs(&self) -> Result<Fetch> {
+        Ok(Fetch {
+            authorities: self.authorities()?,
+            ..Fetch::default()
+        })
     }
 
     /// A client with the user's own docker logins.

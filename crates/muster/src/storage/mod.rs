@@ -99,7 +99,7 @@ async fn serve(command: Storage) -> Result<()> {
     };
     let tls = tls::follow(files).await?;
     let client = command.cluster.client().await?;
-    let listener = bind(command.listen).await?;
+    let listener = bind("--listen", command.listen).await?;
     let address = listener.local_addr().context("asking for the port")?;
     tracing::info!(%address, "listening");
     let front = Front::waiting("kube-apiserver");

@@ -63,6 +63,8 @@ pub(super) fn start() -> Result<Option<Traces>> {
     let version = KeyValue::new("service.version", env!("CARGO_PKG_VERSION"));
     let provider = SdkTracerProvider::builder()
         .with_batch_exporter(exporter)
+        // A trace's id is its job's UID, which is not drawn evenly; collectors can thin out.
+        .with_sampler(opentelemetry_sdk::trace::Sampler::AlwaysOn)
         .with_id_generator(Ids::default())
         .with_resource(resource.with_attribute(version).build())
         .build();

@@ -98,7 +98,8 @@ fn mutating_of(place: &Place, accounts: &Accounts, bundle: Option<&str>) -> Valu
     let mut webhook = webhook("defaults", place.client(DEFAULTS, bundle), "None");
     webhook["rules"] = json!([rule(&all, "", &["CREATE", "UPDATE"])]);
     webhook["reinvocationPolicy"] = json!("Never");
-    webhook["matchConditions"] = asked_if("strangers", &is_stranger(accounts));
+    let doubtful = format!("{} && {STAYING}", is_stranger(accounts));
+    webhook["matchConditions"] = asked_if("strangers", &doubtful);
     configuration("MutatingWebhookConfiguration", vec![webhook])
 }
 
@@ -119,7 +120,11 @@ fn validating_of(place: &Place, accounts: &Accounts, bundle: Option<&str>) -> Va
     let client = || place.client(VERDICT, bundle);
     let mut objects = webhook("objects", client(), "None");
     objects["rules"] = json!([rule(&others, "", &["CREATE", "UPDATE"])]);
-    let doubtful = format!("{} || ({})", is_stranger(accounts), is_managed(accounts));
+    let doubtful = format!(
+        "({} && {STAYING}) || ({})",
+        is_stranger(accounts),
+        is_managed(accounts)
+    );
     objects["matchConditions"] = asked_if("strangers-or-managed", &doubtful);
     // What the workload scan manages is guarded by every door; others go by these unasked, so that
     // a namespace can be deleted whoever answers.
@@ -133,7 +138,7 @@ fn validating_of(place: &Place, accounts: &Accounts, bundle: Option<&str>) -> Va
     let mut claims = webhook("jobs", client(), "NoneOnDryRun");
     claims["rules"] = json!([rule(&jobs, "", &["CREATE", "UPDATE"])]);
     let claiming = format!(
-        r#"request.operation == "CREATE" || {}"#,
+        r#"request.operation == "CREATE" || ({} && {STAYING})"#,
         is_stranger(accounts)
     );
     claims["matchConditions"] = asked_if("strangers-or-created", &claiming);
@@ -142,6 +147,9 @@ fn validating_of(place: &Place, accounts: &Accounts, bundle: Option<&str>) -> Va
         vec![objects, managed, claims],
     )
 }
+
+/// Whether an object is to stay, in CEL: of one on its way out nothing is asked but by whom.
+const STAYING: &str = "!has(object.metadata.deletionTimestamp)";
 
 /// Whether somebody else than our own roles writes, in CEL.
 fn is_stranger(accounts: &Accounts) -> String {

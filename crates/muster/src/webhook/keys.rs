@@ -113,14 +113,16 @@ impl Keys {
         };
         let mut keys = kept.clone();
         let newest = read(keys.newest()?)?;
-        if is_late(newest.validity, now) {
+        // One of the future is of a clock that was wrong.
+        let early = |validity: Validity| validity.from > now.saturating_add(SKEW);
+        if is_late(newest.validity, now) || early(newest.validity) {
             let authority = make_authority(Some(lasting(AUTHORITY, now)))?;
             keys.authorities.insert(0, authority.certificate);
             keys.authority_key = authority.key;
         }
         keys.authorities.retain(|authority| {
             let known = read(authority);
-            known.is_ok_and(|known| now < known.validity.until)
+            known.is_ok_and(|known| now < known.validity.until && !early(known.validity))
         });
         let newest = read(keys.newest()?)?.validity;
         let serving = read(&keys.serving.certificate)?;
@@ -130,7 +132,7 @@ impl Keys {
         let ended = now >= serving.validity.until || keys.authorities.len() == 1;
         let renew = match of_an_older_one {
             true => known || ended,
-            false => is_late(serving.validity, now),
+            false => is_late(serving.validity, now) || early(serving.validity),
         };
         if renew || !names.is_subset(&serving.names) {
             let all: BTreeSet<String> = serving.names.union(names).cloned().collect();

@@ -132,7 +132,7 @@ impl Webhook {
             }
             _ => None,
         };
-        let listener = bind(address).await.context("taking --webhook-listen")?;
+        let listener = bind("--webhook-listen", address).await?;
         let address = listener.local_addr().context("asking for the port")?;
         tracing::info!(%address, "listening for webhooks");
         let gate = Gate::new(client.clone(), installation);

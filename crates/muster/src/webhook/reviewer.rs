@@ -23,11 +23,14 @@ const DEADLINE: Duration = Duration::from_secs(10);
 const TRICKLE: Duration = Duration::from_secs(3);
 /// How many are answered at a time; others wait their turn.
 const CROWD: usize = 32;
+/// How many are read at a time; more are turned away.
+const READERS: usize = 512;
 
 /// Answers kube-apiserver.
 pub(super) struct Reviewer {
     admission: Arc<Admission>,
     turns: Arc<Semaphore>,
+    readers: Arc<Semaphore>,
 }
 
 impl Reviewer {
@@ -35,15 +38,20 @@ impl Reviewer {
         Reviewer {
             admission: Arc::new(admission),
             turns: Arc::new(Semaphore::new(CROWD)),
+            readers: Arc::new(Semaphore::new(READERS)),
         }
     }
 
     async fn review(&self, question: Question, body: RequestBody) -> Result<Answer, Status> {
-        let turn = self.turns.clone().acquire_owned().await;
-        let turn = turn.map_err(Status::internal)?;
+        // Whoever sends nothing waits among its like: turns are for questions that are here.
+        let place = self.readers.clone().try_acquire_owned();
+        let place = place.map_err(|_| Status::unavailable("too many reviews are being read"))?;
         let late = |_| Status::bad_request("reading the review: it takes too long");
         let body = tokio::time::timeout(TRICKLE, read(body)).await;
         let body = body.map_err(late)??;
+        let turn = self.turns.clone().acquire_owned().await;
+        let turn = turn.map_err(Status::internal)?;
+        drop(place);
         let admission = self.admission.clone();
         // A task of its own: were it to panic, the connection and all who share it would live on.
         let answered = tokio::spawn(async move {

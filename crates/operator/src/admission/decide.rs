@@ -39,11 +39,7 @@ pub(super) fn judged(review: &Review, kind: &Kind, accounts: &Accounts) -> Resul
     let Some(object) = review.object.as_ref().filter(|_| is_whole(review)) else {
         return Ok(());
     };
-    let mut wrong = errors(object, review.old.as_ref(), kind);
-    if let Some(old) = review.old.as_ref().filter(|_| !wrong.is_empty()) {
-        let before = errors(old, None, kind);
-        wrong.retain(|error| !before.contains(error));
-    }
+    let wrong = errors(object, review.old.as_ref(), kind);
     match wrong.is_empty() {
         true => Ok(()),
         false => Err(Status::invalid(
@@ -62,14 +58,24 @@ fn is_whole(review: &Review) -> bool {
     review.subresource.is_empty() && !leaving
 }
 
-/// What is wrong with an object, given the one it replaces.
+/// What is wrong with an object that was not wrong with the one it replaces.
 fn errors(object: &Value, old: Option<&Value>, kind: &Kind) -> Vec<FieldError> {
-    let wrong = structural::validate(object, &kind.schema);
-    // The kind's own rules may take the schema's for granted.
-    match kind.validator.filter(|_| wrong.is_empty()) {
-        Some(validator) => validator(object, old),
-        None => wrong,
+    let shape = |object: &Value| structural::validate(object, &kind.schema);
+    let mut wrong = shape(object);
+    if let Some(old) = old.filter(|_| !wrong.is_empty()) {
+        let before = shape(old);
+        wrong.retain(|error| !before.contains(error));
     }
+    // The kind's own rules may take the schema's for granted, as far as it is kept.
+    let Some(validator) = kind.validator.filter(|_| wrong.is_empty()) else {
+        return wrong;
+    };
+    let mut wrong = validator(object, old);
+    if let Some(old) = old.filter(|_| !wrong.is_empty()) {
+        let before = validator(old, None);
+        wrong.retain(|error| !before.contains(error));
+    }
+    wrong
 }
 
 /// The operations that make of a value what it became; all that becomes of it is more.

@@ -89,7 +89,13 @@ async fn look(object: &DynamicObject, operator: &Operator) -> Result<Action, Tro
         namespace: &job.namespace,
         registry: registry_of(object),
     };
-    let taken = lease::acquire(operator.client(), operator.installation(), place, &job);
+    let taken = lease::acquire(
+        operator.client(),
+        operator.installation(),
+        place,
+        &job,
+        object,
+    );
     match taken.await? {
         Outcome::Acquired => {}
         Outcome::Absent => return refuse(operator, object, &job, "does not exist").await,

@@ -22,7 +22,7 @@ pub(super) fn of(place: Place<'_>) -> String {
     }
     let hash = Sha256::digest(format!("{namespace}/{registry}"));
     let hash: String = hash.iter().map(|byte| format!("{byte:02x}")).collect();
-    name.truncate(LONGEST - DIGITS - 1);
+    name.truncate(name.floor_char_boundary(LONGEST - DIGITS - 1));
     let name = name.trim_end_matches(['-', '.']);
     format!("{name}-{}", &hash[..DIGITS])
 }

@@ -105,7 +105,31 @@ fn a_claim_is_worth_what_its_holder_is_worth() {
             "one of my name was refused",
         ),
     ] {
-        assert_eq!(decide(claim.as_ref(), &me, life, now), verdict, "{case}");
+        assert_eq!(
+            decide(claim.as_ref(), &me, life, None, now),
+            verdict,
+            "{case}"
+        );
+    }
+}
+
+#[test]
+fn who_was_there_before_waits_for_nobody_who_only_announces_himself() {
+    let now: Timestamp = "2026-01-01T00:00:05Z".parse().unwrap();
+    let claim = Claim {
+        holder: holder(JobKind::ScanJob, "other", "b"),
+        until: Some("2026-01-01T00:00:14Z".parse().unwrap()),
+    };
+    let me = holder(JobKind::ScanJob, "mine", "a");
+    for (since, verdict) in [
+        (None, Verdict::Wait),
+        (Some("2026-01-01T00:00:03Z"), Verdict::Take),
+        (Some("2026-01-01T00:00:04Z"), Verdict::Wait),
+        (Some("2026-01-01T00:00:05Z"), Verdict::Wait),
+    ] {
+        let time = since.map(|since| since.parse().unwrap());
+        let decided = decide(Some(&claim), &me, Life::Absent, time, now);
+        assert_eq!(decided, verdict, "{since:?}");
     }
 }
 

@@ -43,7 +43,7 @@ pub(crate) fn run(options: &[&str]) -> Result<()> {
         let proxy = Proxy::start(&registry.host(), |_, _| Fault::Pass).await?;
         let registry = Counted { proxy, count };
         eprintln!(
-            "\n| what | seconds | images/s | requests/image | MB pulled | peak memory, MB |\n|---|---|---|---|---|---|"
+            "\n| what | seconds | images/s | requests/image | MB pulled | processor, s, and peak memory, MB |\n|---|---|---|---|---|---|"
         );
         let one = one_by_one(&binary, &registry, &references, vulnerabilities.path())?;
         let alone = embedded(&binary, &registry, vulnerabilities.path())?;
@@ -156,8 +156,11 @@ impl Counted {
     }
 }
 
-fn peak(process: &Process) -> Result<f64> {
-    Ok(process.peak_memory()? as f64 / MEGABYTE)
+/// What a process has used so far.
+fn used(process: &Process) -> Result<String> {
+    let (processor, peak) = (process.processor_seconds()?, process.peak_memory()?);
+    let peak = peak as f64 / MEGABYTE;
+    Ok(format!("{} {processor:.1} s {peak:.0} MB", process.name()))
 }
 
 fn one_by_one(
@@ -170,7 +173,7 @@ fn one_by_one(
     let sample: Vec<&String> = references.iter().step_by(step).collect();
     let what = format!("one by one ({} of them)", sample.len());
     registry.measure(&what, sample.len(), || {
-        let mut peak = 0;
+        let (mut peak, mut processor) = (0, 0.0);
         for reference in &sample {
             let (_, path) = reference.split_once('/').context("a host")?;
             let mut command = Command::new(binary);
@@ -183,8 +186,10 @@ fn one_by_one(
             let measured = measure(&command)?;
             ensure!(measured.status.success(), "{}", measured.stderr);
             peak = peak.max(measured.peak);
+            processor += measured.processor.as_secs_f64();
         }
-        Ok(format!("{:.0}", peak as f64 / MEGABYTE))
+        let peak = peak as f64 / MEGABYTE;
+        Ok(format!("{processor:.1} s {peak:.0} MB"))
     })
 }
 
@@ -192,9 +197,7 @@ fn embedded(binary: &Path, registry: &Counted, vulnerabilities: &Path) -> Result
     let directory = vulnerabilities.to_string_lossy();
     let muster = Muster::start_with(binary, &["--database", &directory])?;
     let kubectl = Kubectl::new(&muster.kubeconfig_path())?;
-    registry.scan("muster up", &kubectl, || {
-        Ok(format!("{:.0}", peak(muster.process())?))
-    })
+    registry.scan("muster up", &kubectl, || used(muster.process()))
 }
 
 fn cluster(binary: &Path, registry: &Counted) -> Result<Taken> {
@@ -205,15 +208,10 @@ fn cluster(binary: &Path, registry: &Counted) -> Result<Taken> {
     data(&installation.data())?;
     let kubectl = installation.kubectl()?;
     registry.scan("a cluster of two workers", &kubectl, || {
-        let mut told = Vec::new();
         let storage = installation.cluster.replicas().iter();
         let storage = storage.filter_map(|replica| replica.running());
-        for process in installation.operators.iter().chain(&installation.workers) {
-            told.push(format!("{} {:.0}", process.name(), peak(process)?));
-        }
-        for process in storage {
-            told.push(format!("{} {:.0}", process.name(), peak(process)?));
-        }
+        let roles = installation.operators.iter().chain(&installation.workers);
+        let told: Vec<String> = roles.chain(storage).map(used).collect::<Result<_>>()?;
         Ok(told.join(", "))
     })
 }

@@ -154,7 +154,7 @@ async fn a_cluster_ends_every_job_whichever_stage_is_struck() -> Result<()> {
     database.kill9()?;
     reading.open("/blobs/");
     wait::until("a worker to miss the database", SOON, || {
-        let missed = installation.logs().contains("503");
+        let missed = installation.logs().contains("503 Service Unavailable");
         Ok(missed.then_some(()))
     })
     .with_context(|| installation.logs())?;

@@ -80,6 +80,18 @@ async fn a_crowd_is_scanned_but_for_the_one_that_cannot_be_read() -> Result<()> 
     let (_, packed) = layer()?;
     assert_eq!(proxy.count(Method::GET, &digest(&packed)), 1);
 
+    // Finding an image and reading it are one question, which some registries count.
+    let mut manifests: Vec<String> = proxy
+        .seen()
+        .into_iter()
+        .filter(|seen| seen.method == Method::GET && seen.target.contains("/manifests/sha256:"))
+        .map(|seen| seen.target)
+        .collect();
+    let asked = manifests.len();
+    manifests.sort();
+    manifests.dedup();
+    assert_eq!(manifests.len(), asked, "a manifest was asked for twice");
+
     // Who scans again asks for every tag once, and reads and matches nothing that was.
     let before = proxy.seen().len();
     let (_, second) = bench.scan("second", json!({"registry": "local"}))?;
