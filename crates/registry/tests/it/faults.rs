@@ -144,14 +144,18 @@ async fn wrong_bytes_are_told_at_the_end_and_never_tried_again() -> Result<()> {
         if content { Fault::Change } else { Fault::Pass }
     })
     .await?;
-    let client = client(options())?;
+    let (client, stranger) = (client(options())?, client(options())?);
     let (repository, layer) = first_layer(&client, &proxy.host()).await?;
     let digest = pushed.digest.parse().expect("a digest");
+    // Whoever has read it a moment ago does not ask again, and nobody else goes by that.
+    let known = client.manifest(&repository.at(&digest)).await?;
+    assert_eq!(known.digest, digest);
+    assert_eq!(proxy.count(Method::GET, "/manifests/sha256"), 0);
     for error in [
         read(client.layer(&repository, &layer)?)
             .await
             .expect_err("a layer"),
-        client
+        stranger
             .manifest(&repository.at(&digest))
             .await
             .expect_err("a manifest"),
