@@ -11,6 +11,7 @@ mod data;
 pub(crate) mod discovery;
 pub(crate) mod faults;
 mod killed;
+mod watched;
 
 use anyhow::{Context, Result};
 use flate2::Compression;
