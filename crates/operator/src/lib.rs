@@ -7,8 +7,9 @@
 //! VulnerabilityReport ([`findings`]); [`job`] decides how far a ScanJob has come, [`discovery`] how
 //! far a RegistryDiscovery has, which needs no findings. Which of them may work on a Registry is
 //! said by a [`lease`], and when they do, by [`registry`]; what is asked of our kinds before they are
-//! kept, by [`admission`]. When the data that reports are made with
-//! is replaced, they are made again ([`rematch`]).
+//! kept, by [`admission`]. When the data that reports are made with is replaced, they are made again
+//! ([`rematch`]). One message is handled in [`stage`]; what people are told of it follows from a
+//! status as it was and as it is ([`news`]).
 
 mod access;
 pub mod admission;

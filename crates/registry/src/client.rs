@@ -11,6 +11,7 @@ use crate::digest::Digest;
 use crate::error::Error;
 use crate::layer::Layer;
 use crate::manifest::{self, Descriptor, Fetched};
+use crate::memory::Read;
 use crate::mirror::Mirrors;
 use crate::reference::{Host, Reference, Repository};
 use crate::retry::Retry;
@@ -232,13 +233,9 @@ impl Client {
     /// moment ago is not asked for again.
     pub async fn manifest(&self, reference: &Reference) -> Result<Fetched, Error> {
         let attempt = format!("reading the manifest of {reference}");
-        let Inner {
-            traffic, number, ..
-        } = &*self.inner;
-        let (memory, repository) = (traffic.memory(), reference.repository());
-        let known = reference.digest();
-        if let Some((digest, read)) =
-            known.and_then(|digest| Some((digest, memory.find(*number, repository, digest)?)))
+        let repository = reference.repository();
+        if let Some(digest) = reference.digest()
+            && let Some(read) = self.remembered(repository, digest)
         {
             let (media_type, manifest) =
                 manifest::read(&attempt, Some(&read.media_type), &read.body)?;
@@ -251,8 +248,24 @@ impl Client {
         }
         let fetched = self.ask_manifest(attempt, reference).await?;
         let (digest, media_type) = (&fetched.digest, &fetched.media_type);
-        memory.keep(*number, repository, digest, media_type, &fetched.bytes);
+        self.remember(repository, digest, media_type, &fetched.bytes);
         Ok(fetched)
+    }
+
+    fn remembered(&self, repository: &Repository, digest: &Digest) -> Option<Read> {
+        let memory = self.inner.traffic.memory();
+        memory.find(self.inner.number, repository, digest)
+    }
+
+    fn remember(
+        &self,
+        repository: &Repository,
+        digest: &Digest,
+        media_type: &str,
+        body: &bytes::Bytes,
+    ) {
+        let memory = self.inner.traffic.memory();
+        memory.keep(self.inner.number, repository, digest, media_type, body);
     }
 
     async fn ask_manifest(&self, attempt: String, reference: &Reference) -> Result<Fetched, Error> {
@@ -277,16 +290,13 @@ impl Client {
         config: &Descriptor,
     ) -> Result<ImageConfig, Error> {
         let attempt = format!("reading the configuration {repository}@{}", config.digest);
-        let Inner {
-            traffic, number, ..
-        } = &*self.inner;
-        let (memory, digest) = (traffic.memory(), &config.digest);
-        if let Some(read) = memory.find(*number, repository, digest) {
+        let digest = &config.digest;
+        if let Some(read) = self.remembered(repository, digest) {
             return ImageConfig::read(&attempt, read.body);
         }
         let limit = self.inner.options.limits.config;
         let bytes = self.blob(&attempt, repository, config, limit).await?;
-        memory.keep(*number, repository, digest, "", &bytes);
+        self.remember(repository, digest, "", &bytes);
         ImageConfig::read(&attempt, bytes)
     }
 

@@ -37,6 +37,17 @@ mod tests {
     use super::*;
     use std::collections::BTreeSet;
 
+    #[test]
+    fn a_name_that_no_registry_can_have_stops_nobody() {
+        for registry in [
+            "é".repeat(130),
+            format!("a{}", "é".repeat(130)),
+            "漢".repeat(99),
+        ] {
+            assert!(name("default", &registry).len() <= LONGEST);
+        }
+    }
+
     fn name(namespace: &str, registry: &str) -> String {
         of(Place {
             namespace,

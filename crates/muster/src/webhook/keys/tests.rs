@@ -47,6 +47,20 @@ fn keys_stay_as_they_are_while_they_are_young() {
 }
 
 #[test]
+fn keys_of_a_clock_that_was_ahead_are_made_anew_as_soon_as_somebody_looks() {
+    let wanted = names(&["a.b.svc"]);
+    for ahead in [2 * DAY, 300 * DAY, 10 * 365 * DAY] {
+        let kept = Keys::renewed(None, &wanted, NOW).unwrap();
+        for before in [None, Some(&kept)] {
+            let wrong = Keys::renewed(before, &wanted, NOW + ahead).unwrap();
+            let mended = Keys::renewed(Some(&wrong), &wanted, NOW + DAY / 2).unwrap();
+            let believed = believes(&mended.bundle(), &mended, "a.b.svc", NOW + DAY / 2);
+            assert!(believed, "{ahead} s ahead, of {}", before.is_some());
+        }
+    }
+}
+
+#[test]
 fn a_certificate_is_renewed_long_before_it_ends() {
     let wanted = names(&["a.b.svc"]);
     let keys = Keys::renewed(None, &wanted, NOW).unwrap();

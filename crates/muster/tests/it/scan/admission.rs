@@ -1,10 +1,10 @@
 //! Who may begin on a Registry, as the author of a job learns it at once.
 
+use super::conditions::Bench;
 use super::discovery::{Gate, discovery, registry};
-use super::{LIMIT, data, ended, get, job, push};
+use super::{LIMIT, ended, get, job, push};
 use anyhow::Result;
 use muster_testkit::kubectl::Kubectl;
-use muster_testkit::muster::Muster;
 use muster_testkit::registry::Registry;
 use muster_testkit::wait;
 
@@ -21,11 +21,8 @@ async fn whoever_comes_second_is_warned_and_whoever_comes_too_late_refused() -> 
     push(&server, 2024).await?;
     let gate = Gate::default();
     let proxy = gate.before(&server).await?;
-    let vulnerabilities = tempfile::tempdir()?;
-    data(vulnerabilities.path())?;
-    let directory = vulnerabilities.path().to_string_lossy().into_owned();
-    let muster = Muster::start_with(env!("CARGO_BIN_EXE_muster"), &["--database", &directory])?;
-    let kubectl = Kubectl::new(&muster.kubeconfig_path())?;
+    let bench = Bench::start()?;
+    let kubectl = &bench.kubectl;
     let manifest = registry("local", &proxy.host());
     kubectl.succeed_with(&["apply", "-f", "-"], &manifest.to_string())?;
 
@@ -36,7 +33,7 @@ async fn whoever_comes_second_is_warned_and_whoever_comes_too_late_refused() -> 
     kubectl.succeed_with(&create, &job("lost", "nowhere"))?;
     let wrong = job("wrong", "local").replace(r#""registry""#, r#""repositories":1,"registry""#);
     kubectl.fail(&["create", "--validate=false", "-f", "-"], &wrong)?;
-    assert_eq!(claims(&kubectl)?, Vec::<String>::new());
+    assert_eq!(claims(kubectl)?, Vec::<String>::new());
 
     gate.close("/tags/list");
     let first = kubectl.run(&create, &job("first", "local"))?;
@@ -52,7 +49,7 @@ async fn whoever_comes_second_is_warned_and_whoever_comes_too_late_refused() -> 
     assert!(third.status.success(), "{third:?}");
     assert!(third.stderr.contains(why), "{third:?}");
     wait::until("the second job to say for whom it waits", LIMIT, || {
-        let second = get(&kubectl, &["scanjob", "second"])?;
+        let second = get(kubectl, &["scanjob", "second"])?;
         let said = second["status"].to_string();
         Ok(said.contains("ScanJob default/first").then_some(()))
     })?;
@@ -66,7 +63,7 @@ async fn whoever_comes_second_is_warned_and_whoever_comes_too_late_refused() -> 
         );
     }
     gate.open("/tags/list");
-    let reason = ended(&kubectl, "first")?;
+    let reason = ended(kubectl, "first")?;
     assert!(reason.contains("AllImagesScanned"), "{reason}");
     kubectl.succeed(&["wait", "--for=delete", "registry/local", "--timeout=180s"])?;
     Ok(())

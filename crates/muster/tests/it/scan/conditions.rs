@@ -7,14 +7,14 @@ use muster_testkit::proxy::{Fault, Proxy};
 use muster_testkit::push::Pushed;
 
 /// A running Muster with vulnerability data, and a kubectl for it.
-pub(super) struct Bench {
-    pub(super) muster: Muster,
-    pub(super) kubectl: Kubectl,
+pub(crate) struct Bench {
+    pub(crate) muster: Muster,
+    pub(crate) kubectl: Kubectl,
     _data: tempfile::TempDir,
 }
 
 impl Bench {
-    pub(super) fn start() -> Result<Bench> {
+    pub(crate) fn start() -> Result<Bench> {
         let vulnerabilities = tempfile::tempdir()?;
         data(vulnerabilities.path())?;
         let directory = vulnerabilities.path().to_string_lossy().into_owned();

@@ -5,7 +5,7 @@ mod admission;
 mod automatic;
 mod catalog;
 mod changed;
-mod conditions;
+pub(crate) mod conditions;
 mod credentials;
 mod data;
 pub(crate) mod discovery;

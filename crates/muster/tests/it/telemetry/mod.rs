@@ -4,6 +4,7 @@
 mod collector;
 mod roles;
 
+use crate::scan::conditions::Bench;
 use crate::scan::{data, ended, get, job, manifests, push};
 use anyhow::{Context, Result};
 use collector::{Collector, Span};
@@ -174,15 +175,12 @@ fn is_whole(spans: &[Span]) -> bool {
 async fn what_goes_wrong_is_told_where_people_look() -> Result<()> {
     let registry = Registry::start()?;
     push(&registry, 2024).await?;
-    let vulnerabilities = tempfile::tempdir()?;
-    data(vulnerabilities.path())?;
-    let directory = vulnerabilities.path().to_string_lossy().into_owned();
-    let muster = Muster::start_with(env!("CARGO_BIN_EXE_muster"), &["--database", &directory])?;
-    let kubectl = Kubectl::new(&muster.kubeconfig_path())?;
+    let bench = Bench::start()?;
+    let kubectl = &bench.kubectl;
     let apply = |text: &str| kubectl.succeed_with(&["apply", "-f", "-"], text);
     apply(&job("lost", "nowhere"))?;
     described(
-        &kubectl,
+        kubectl,
         &["scanjob", "lost"],
         &["Warning", "Failed", "RegistryNotFound"],
     )?;
@@ -199,7 +197,7 @@ async fn what_goes_wrong_is_told_where_people_look() -> Result<()> {
     });
     apply(&nobody.to_string())?;
     described(
-        &kubectl,
+        kubectl,
         &["registry", "nobody"],
         &["Warning", "Unreachable"],
     )?;
@@ -208,27 +206,27 @@ async fn what_goes_wrong_is_told_where_people_look() -> Result<()> {
         "spec": {"url": "https://127.0.0.1:1/hub", "enabled": true},
     });
     apply(&hub.to_string())?;
-    described(&kubectl, &["vexhub", "nobody"], &["Warning", "FetchFailed"])?;
+    described(kubectl, &["vexhub", "nobody"], &["Warning", "FetchFailed"])?;
 
     // A scan that somebody asks for is scheduled; what it finds gone, it removes.
     apply(&manifests(&registry.host()))?;
     let rescan = "sbomscanner.kubewarden.io/rescan-requested=";
     kubectl.succeed(&["annotate", "registry", "local", rescan])?;
     described(
-        &kubectl,
+        kubectl,
         &["registry", "local"],
         &["ScanScheduled", "asked for it"],
     )?;
     wait::until("the end of the scan", LIMIT, || {
-        let registry = get(&kubectl, &["registry", "local"])?;
+        let registry = get(kubectl, &["registry", "local"])?;
         Ok((registry["status"]["lastScan"]["result"] == "Succeeded").then_some(()))
     })?;
     push(&registry, 2025).await?;
     apply(&job("again", "local"))?;
-    let reason = ended(&kubectl, "again")?;
+    let reason = ended(kubectl, "again")?;
     assert!(reason.contains("AllImagesScanned"), "{reason}");
     described(
-        &kubectl,
+        kubectl,
         &["registry", "local"],
         &["ObsoleteImagesRemoved", "2 images"],
     )?;
@@ -240,11 +238,7 @@ async fn what_goes_wrong_is_told_where_people_look() -> Result<()> {
         "spec": {"registry": "local", "cancel": true},
     });
     apply(&discovery.to_string())?;
-    described(
-        &kubectl,
-        &["registrydiscovery", "called-off"],
-        &["Canceled"],
-    )?;
+    described(kubectl, &["registrydiscovery", "called-off"], &["Canceled"])?;
     let metrics = kubectl.succeed(&["get", "--raw", "/metrics"])?;
     for (kind, reason) in [
         ("ScanJob", "RegistryNotFound"),

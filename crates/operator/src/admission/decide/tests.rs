@@ -125,6 +125,7 @@ fn an_update_is_refused_for_what_it_makes_wrong() {
     let mut leaving = ill.clone();
     leaving["metadata"]["deletionTimestamp"] = json!("2026-01-02T03:04:05Z");
     let job = |registry: &str| object("ScanJob", json!({"registry": registry}));
+    let odd = |registry: &str| object("ScanJob", json!({"registry": registry, "repositories": 1}));
     for (kind_name, old, new, fields) in [
         ("Registry", &well, &ill, &["spec.scanInterval"][..]),
         ("Registry", &ill, &noted, &[]),
@@ -133,6 +134,9 @@ fn an_update_is_refused_for_what_it_makes_wrong() {
         ("Registry", &well, &leaving, &[]),
         ("ScanJob", &job("a"), &job("a"), &[]),
         ("ScanJob", &job("a"), &job("b"), &["spec.registry"]),
+        // What was misshapen before does not unlock the rest.
+        ("ScanJob", &odd("a"), &odd("a"), &[]),
+        ("ScanJob", &odd("a"), &odd("b"), &["spec.registry"]),
     ] {
         let review = review(kind_name, "UPDATE", Some(old), Some(new));
         let judged = judged(&review, &kind(kind_name), &accounts);
