@@ -79,12 +79,22 @@ fn arch() -> &'static str {
     }
 }
 
-/// Waits for Ctrl-C or SIGTERM.
-pub(crate) async fn told_to_stop() -> Result<()> {
+/// Listens for Ctrl-C and SIGTERM from now on; what it returns waits for one of them. Whoever is told
+/// where a server is may tell it to stop at once, so this comes first.
+pub(crate) fn end() -> Result<impl Future<Output = ()>> {
     use tokio::signal::unix::{SignalKind, signal};
     let mut terminate = signal(SignalKind::terminate()).context("listening for SIGTERM")?;
-    tokio::select! {
-        result = tokio::signal::ctrl_c() => result.context("listening for Ctrl-C"),
-        _ = terminate.recv() => Ok(()),
-    }
+    let mut interrupt = signal(SignalKind::interrupt()).context("listening for Ctrl-C")?;
+    Ok(async move {
+        tokio::select! {
+            _ = interrupt.recv() => {}
+            _ = terminate.recv() => {}
+        }
+    })
+}
+
+/// Waits for Ctrl-C or SIGTERM.
+pub(crate) async fn told_to_stop() -> Result<()> {
+    end()?.await;
+    Ok(())
 }

@@ -5,7 +5,7 @@ use crate::certificates::Authority;
 use crate::health::Counted;
 use crate::inspect::{Origin, Reach, places};
 use crate::layers::LayersPage;
-use crate::role::{self, History, Switch, bind, told_to_stop, version};
+use crate::role::{self, History, Switch, bind, version};
 use crate::{inside, kubeconfig, telemetry};
 use anyhow::{Context, Result, bail};
 use clap::Args;
@@ -154,6 +154,7 @@ async fn serve_store(command: &Up, store: Arc<SqliteStore>) -> Result<()> {
         tls,
         stop.clone(),
     ));
+    let end = role::end()?;
     let url = format!("https://{}", reachable(address));
     let owner = authority.client("muster-admin", "system:masters")?;
     let path = command.data.join("kubeconfig");
@@ -163,7 +164,7 @@ async fn serve_store(command: &Up, store: Arc<SqliteStore>) -> Result<()> {
         env!("CARGO_PKG_VERSION"),
         path.canonicalize().unwrap_or(path).display()
     );
-    told_to_stop().await?;
+    end.await;
     eprintln!("stopping");
     // What is being worked on still needs the server.
     rest.cancel();

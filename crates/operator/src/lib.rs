@@ -16,6 +16,7 @@ pub mod admission;
 mod bill;
 mod catalog;
 mod clients;
+mod controller;
 mod discovery;
 mod events;
 mod findings;

@@ -2,6 +2,7 @@
 //! missing, and say so in its status. It is woken by the job and by what is made for it; should
 //! every message be lost, it hands them out again.
 
+use crate::controller;
 use crate::history;
 use crate::job::{self, Facts, Phase};
 use crate::lease::{self, Outcome, Place};
@@ -13,7 +14,6 @@ use crate::object::{
 use crate::progress::{self, Cataloged, failure};
 use crate::stage;
 use crate::work::{Operator, Trouble};
-use futures::StreamExt;
 use kube::api::{DynamicObject, ObjectMeta, PartialObjectMeta};
 use kube::runtime::controller::{Action, Config};
 use kube::runtime::reflector::ObjectRef;
@@ -54,18 +54,11 @@ pub(crate) async fn run(operator: Arc<Operator>, stop: CancellationToken) {
         SCAN_JOB.resource(),
     );
     operator.follow(JobKind::ScanJob, controller.store());
-    controller
+    let controller = controller
         .watches_with(changes(IMAGE), IMAGE.resource(), marked(), job_of)
         .watches_with(changes(REPORT), REPORT.resource(), marked(), job_of)
-        .with_config(Config::default().debounce(TOGETHER).concurrency(AT_ONCE))
-        .graceful_shutdown_on(stop.cancelled_owned())
-        .run(reconcile, |_, _, _| Action::requeue(SOON), operator)
-        .for_each(async |outcome| {
-            if let Err(error) = outcome {
-                tracing::warn!(%error, "reconciling ScanJobs");
-            }
-        })
-        .await;
+        .with_config(Config::default().debounce(TOGETHER).concurrency(AT_ONCE));
+    controller::run("ScanJobs", controller, reconcile, operator.clone(), stop).await;
 }
 
 /// A job that changed while we looked at it is looked at again.

@@ -2,13 +2,13 @@
 //! keeps the notes about the last discovery on the Registry.
 
 use super::{Facts, Phase, has_ended, phase};
+use crate::controller;
 use crate::lease::{self, Outcome, Place};
 use crate::message::{CATALOG, GENERATE, Job, JobKind, Message};
 use crate::object::{DISCOVERY, DISCOVERY_NAME, IMAGE, Kind, REGISTRY, SBOM, now, owned_by};
 use crate::progress::{Cataloged, failure, insist, note, tell};
 use crate::stage;
 use crate::work::{Operator, Trouble};
-use futures::StreamExt;
 use kube::api::{DynamicObject, ObjectMeta, PartialObjectMeta};
 use kube::runtime::controller::Action;
 use kube::runtime::reflector::ObjectRef;
@@ -44,17 +44,11 @@ pub(crate) async fn run(operator: Arc<Operator>, stop: CancellationToken) {
         DISCOVERY.resource(),
     );
     operator.follow(JobKind::RegistryDiscovery, controller.store());
-    controller
+    let controller = controller
         .watches_with(changes(IMAGE), IMAGE.resource(), marked(), discovery_of)
-        .watches_with(changes(SBOM), SBOM.resource(), marked(), discovery_of)
-        .graceful_shutdown_on(stop.cancelled_owned())
-        .run(reconcile, |_, _, _| Action::requeue(SOON), operator)
-        .for_each(async |outcome| {
-            if let Err(error) = outcome {
-                tracing::warn!(%error, "reconciling RegistryDiscoveries");
-            }
-        })
-        .await;
+        .watches_with(changes(SBOM), SBOM.resource(), marked(), discovery_of);
+    let context = operator.clone();
+    controller::run("RegistryDiscoveries", controller, reconcile, context, stop).await;
 }
 
 /// A discovery that changed while we looked at it is looked at again.

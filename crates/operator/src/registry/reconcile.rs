@@ -12,8 +12,7 @@ use crate::news::{self, News};
 use crate::object::{DISCOVERY, MANAGER, REGISTRY, SCAN_JOB, is_absent, owned_by};
 use crate::progress::laid_over;
 use crate::work::{Operator, Trouble};
-use crate::{access, events};
-use futures::StreamExt;
+use crate::{access, controller, events};
 use jiff::Timestamp;
 use kube::ResourceExt;
 use kube::api::{DeleteParams, DynamicObject, ListParams, Patch, PatchParams, PostParams};
@@ -61,7 +60,7 @@ pub(crate) async fn run(operator: Arc<Operator>, stop: CancellationToken) {
     let calm = Config::default()
         .debounce(Duration::from_secs(1))
         .concurrency(16);
-    Controller::new_with(REGISTRY.all(&client), all(), REGISTRY.resource())
+    let controller = Controller::new_with(REGISTRY.all(&client), all(), REGISTRY.resource())
         .watches_with(
             SCAN_JOB.all(&client),
             SCAN_JOB.resource(),
@@ -74,15 +73,8 @@ pub(crate) async fn run(operator: Arc<Operator>, stop: CancellationToken) {
             all(),
             registry_of,
         )
-        .with_config(calm)
-        .graceful_shutdown_on(stop.cancelled_owned())
-        .run(reconcile, |_, _, _| Action::requeue(SOON), context)
-        .for_each(async |outcome| {
-            if let Err(error) = outcome {
-                tracing::warn!(%error, "reconciling Registries");
-            }
-        })
-        .await;
+        .with_config(calm);
+    controller::run("Registries", controller, reconcile, context, stop).await;
 }
 
 /// A Registry that changed while we looked at it is looked at again.

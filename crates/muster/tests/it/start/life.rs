@@ -5,6 +5,8 @@ use http::Method;
 use muster_testkit::http::{Client, Request};
 use muster_testkit::kubeconfig::Kubeconfig;
 use muster_testkit::muster::Muster;
+use muster_testkit::process::{Directory, Process};
+use muster_testkit::wait;
 use muster_testkit::watch::Next;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -49,6 +51,29 @@ fn secrets_are_readable_by_their_owner_alone() -> Result<()> {
     }
     let mode = fs::metadata(muster.data())?.permissions().mode();
     assert_eq!(mode & 0o077, 0);
+    Ok(())
+}
+
+#[test]
+fn who_is_told_to_stop_while_it_starts_ends_too() -> Result<()> {
+    let directory = Directory::new("brief")?;
+    // At once, and at some of the moments in which controllers list what is there.
+    for milliseconds in [0, 2, 5, 10, 20, 40, 80, 160] {
+        let data = directory.join(&format!("data-{milliseconds}"));
+        let mut command = Command::new(MUSTER);
+        command.arg("up").arg("--data").arg(&data);
+        command.args(["--listen", "127.0.0.1:0"]);
+        command.env("MUSTER_DB_UPDATE", "off");
+        let log = directory.join(&format!("log-{milliseconds}"));
+        let mut process = Process::start("muster", &mut command, &log)?;
+        wait::until("the kubeconfig", PATIENCE, || {
+            let written = fs::read_to_string(data.join("kubeconfig"));
+            Ok(written.is_ok_and(|text| !text.is_empty()).then_some(()))
+        })?;
+        std::thread::sleep(Duration::from_millis(milliseconds));
+        let status = process.terminate(PATIENCE)?;
+        ensure!(status.success(), "{status}: {}", process.log_tail());
+    }
     Ok(())
 }
 
