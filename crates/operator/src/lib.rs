@@ -45,6 +45,12 @@ mod schedule;
 mod stage;
 mod standing;
 mod trace;
+#[expect(
+    dead_code,
+    unused_imports,
+    reason = "the reconciler of workloads tells it"
+)]
+mod usage;
 mod wanted;
 mod work;
 
