@@ -42,6 +42,10 @@ pub(crate) struct Up {
     /// Whether ScanJobs are worked on; off, the API is served and nothing else is done.
     #[arg(long, env = "MUSTER_SCANNING", value_enum, default_value = "on")]
     scanning: Switch,
+    /// Whether the images of running workloads are scanned, once a WorkloadScanConfiguration says
+    /// which; off, no pods are watched.
+    #[arg(long, env = "MUSTER_WORKLOAD_SCAN", value_enum, default_value = "on")]
+    workload_scan: Switch,
     /// Where the vulnerability data is: a directory with trivy.db and metadata.json. If not given,
     /// the directory `vulnerabilities` of the data directory.
     #[arg(long, env = "MUSTER_DATABASE", value_name = "DIR")]
@@ -138,6 +142,8 @@ async fn serve_store(command: &Up, store: Arc<SqliteStore>) -> Result<()> {
         installation: command.namespace.clone(),
         metrics: counted.metrics(),
         tracer: telemetry::tracer(),
+        cluster: None,
+        workloads: command.workload_scan == Switch::On,
     };
     let operator = Operator::new(client, queue.clone(), settings);
     counted.begin(&operator);

@@ -19,3 +19,4 @@ mod start;
 mod swept;
 mod telemetry;
 mod torture;
+mod workload;

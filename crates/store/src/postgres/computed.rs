@@ -10,7 +10,7 @@ use super::text::indexed;
 use super::{body, write};
 use crate::computed::findings::{Counts, Findings};
 use crate::computed::report::{Container, Known, complete, containers};
-use crate::computed::{IMAGES, PORTION, REPORTS, Touched, WORKLOADS};
+use crate::computed::{IMAGES, PORTION, REPORTS, Touched, WORKLOADS, concerned};
 use crate::facts::{Facts, LINK};
 use crate::prepare::{Outcome, Prepared};
 use futures::TryStreamExt;
@@ -40,11 +40,8 @@ pub(super) async fn call(
             return Ok(refused);
         }
     };
-    let mut links: BTreeSet<String> = old.links.iter().map(|link| indexed(link)).collect();
-    if let Some((_, facts)) = &prepared.next {
-        links.extend(facts.links.iter().map(|link| indexed(link)));
-    }
-    let links: Vec<String> = links.into_iter().collect();
+    let links = concerned(prepared, old).into_iter().map(indexed);
+    let links: Vec<String> = links.collect::<BTreeSet<_>>().into_iter().collect();
     if &*prepared.resource == REPORTS {
         record(&mut transaction, prepared).await?;
         count(&mut transaction, &links).await?;

@@ -8,7 +8,7 @@ use super::fault::during;
 use super::touch;
 use crate::computed::findings::{Counts, Findings};
 use crate::computed::report::{Container, Known, complete, containers};
-use crate::computed::{IMAGES, REPORTS, Touched, WORKLOADS};
+use crate::computed::{IMAGES, REPORTS, Touched, WORKLOADS, concerned};
 use crate::facts::{Facts, LINK};
 use crate::prepare::Prepared;
 use futures::TryStreamExt;
@@ -39,10 +39,7 @@ pub(super) async fn settle(
     identifiers: &mut Identifiers,
 ) -> Result<Touched, sqlx::Error> {
     let Key { namespace, name } = &write.key;
-    let mut links: BTreeSet<&str> = old.links.iter().map(String::as_str).collect();
-    if let Some((_, facts)) = &write.next {
-        links.extend(facts.links.iter().map(String::as_str));
-    }
+    let links = concerned(write, old);
     if &*write.resource == REPORTS {
         let query = match &write.findings {
             Some(findings) => sqlx::query(FINDINGS)

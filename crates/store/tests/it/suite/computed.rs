@@ -188,7 +188,10 @@ pub(crate) async fn a_change_of_an_image_is_one_of_every_report_it_is_in(store: 
     let untouched = workload("c", &["3"]).create(&store).await;
     let start = store.revision(&workloads).await.unwrap();
 
-    image("1", "amd").create(&store).await;
+    let made = image("1", "amd").create(&store).await;
+    // That somebody has noted something on an Image is none of the reports' business.
+    let noted = image("1", "amd").label("a", "b");
+    noted.update(&store, made).await;
     let shared = findings("2", "amd", &["CVE-1"]).create(&store).await;
     findings("4", "amd", &["CVE-1"]).create(&store).await;
     findings("2", "amd", &[]).update(&store, shared).await;
