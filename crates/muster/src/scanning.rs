@@ -88,6 +88,7 @@ pub(crate) fn operator(command: Operator) -> Result<()> {
             installation: command.namespace.clone(),
             metrics: command.health.metrics(),
             tracer: telemetry::tracer(),
+            cluster: None,
         };
         let client = command.cluster.client().await?;
         // Whoever writes waits for an answer, so it does not wait for NATS, nor for a leader.
@@ -142,6 +143,7 @@ pub(crate) fn worker(command: Worker) -> Result<()> {
             installation: command.namespace,
             metrics: command.health.metrics(),
             tracer: telemetry::tracer(),
+            cluster: None,
         };
         let health = command.health.serve(Data::Here).await?;
         let work = |operator: Arc<muster_operator::Operator>, stop| operator.work(stop);

@@ -32,6 +32,7 @@ mod lease;
 mod listing;
 mod message;
 mod metrics;
+mod mirror;
 mod name;
 mod news;
 mod object;

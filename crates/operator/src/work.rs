@@ -8,7 +8,9 @@ use crate::message::{CATALOG, GENERATE, Job, JobKind, Message, REMATCH, Rematch,
 use crate::metrics::Metrics;
 use crate::object::{FAILURE, IMAGE};
 use crate::trace::Tracer;
-use crate::{discovery, hubs, layers, progress, reconcile, refresh, registry, rematch, stage};
+use crate::{
+    discovery, hubs, layers, mirror, progress, reconcile, refresh, registry, rematch, stage,
+};
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use kube::Client;
@@ -40,6 +42,7 @@ pub struct Operator {
     installation: String,
     metrics: Arc<Metrics>,
     tracer: Tracer,
+    cluster: Option<Client>,
     jobs: Mutex<HashMap<JobKind, Store<DynamicObject>>>,
     handed_out: Mutex<HashMap<String, (bool, Instant)>>,
 }
@@ -60,6 +63,9 @@ pub struct Settings {
     pub metrics: Arc<Metrics>,
     /// How spans are tied together.
     pub tracer: Tracer,
+    /// Where pods, namespaces and owners are looked at, if that is not where findings are kept;
+    /// nothing is written there.
+    pub cluster: Option<Client>,
 }
 
 /// Why something was not done.
@@ -148,6 +154,7 @@ impl Operator {
             installation: settings.installation,
             metrics: settings.metrics,
             tracer: settings.tracer,
+            cluster: settings.cluster,
             jobs: Mutex::default(),
             handed_out: Mutex::default(),
         })
@@ -155,6 +162,16 @@ impl Operator {
 
     pub(crate) fn client(&self) -> &Client {
         &self.client
+    }
+
+    /// Where pods, namespaces and owners are looked at.
+    pub(crate) fn cluster(&self) -> &Client {
+        self.cluster.as_ref().unwrap_or(&self.client)
+    }
+
+    /// Whether findings are kept where the pods are.
+    pub(crate) fn is_at_home(&self) -> bool {
+        self.cluster.is_none()
     }
 
     /// The namespace of our own Leases.
@@ -285,7 +302,8 @@ impl Operator {
         tokio::join!(
             reconcile::run(self.clone(), stop.clone()),
             discovery::reconcile::run(self.clone(), stop.clone()),
-            registry::reconcile::run(self.clone(), stop),
+            registry::reconcile::run(self.clone(), stop.clone()),
+            mirror::run(self.clone(), stop),
         );
         self.metrics.leads(false);
         let known = self.jobs.lock();
