@@ -9,7 +9,8 @@ use std::process::{Command, Stdio};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 /// The tests that look for trouble at random.
-const SOAKS: [&str; 3] = [
+const SOAKS: [&str; 4] = [
+    "workload::churn::what_is_held_is_what_runs_though_leaders_are_killed",
     "torture::every_watcher_sees_the_log_though_the_server_is_killed",
     "torture::every_watcher_sees_the_log_though_replicas_database_and_nats_are_killed",
     "aggregated::informer::informers_stay_true_while_everybody_writes_and_replicas_are_killed",

@@ -71,7 +71,7 @@ enum Command {
     ///
     ///   muster operator --nats nats://nats.muster.svc:4222
     #[command(verbatim_doc_comment)]
-    Operator(scanning::Operator),
+    Operator(Box<scanning::Operator>),
     /// Scan what the operator hands out: any number may run.
     ///
     ///   muster worker --nats nats://nats.muster.svc:4222 \
@@ -142,7 +142,7 @@ fn main() -> ExitCode {
     let result = match arguments.command {
         Command::Up(command) => done(up::run(*command)),
         Command::Storage(command) => done(storage::run(*command)),
-        Command::Operator(command) => done(scanning::operator(command)),
+        Command::Operator(command) => done(scanning::operator(*command)),
         Command::Worker(command) => done(scanning::worker(*command)),
         Command::Scan(command) => inspect::scan(*command),
         Command::Sbom(command) => inspect::sbom(*command),

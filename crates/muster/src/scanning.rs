@@ -32,6 +32,10 @@ pub(crate) struct Operator {
     /// The namespace in which Muster is installed.
     #[arg(long, env = "MUSTER_NAMESPACE", default_value = "muster")]
     namespace: String,
+    /// Whether the images of running workloads are scanned, once a WorkloadScanConfiguration says
+    /// which; off, no pods are watched.
+    #[arg(long, env = "MUSTER_WORKLOAD_SCAN", value_enum, default_value = "on")]
+    workload_scan: Switch,
     #[command(flatten)]
     webhook: Webhook,
     #[command(flatten)]
@@ -89,6 +93,7 @@ pub(crate) fn operator(command: Operator) -> Result<()> {
             metrics: command.health.metrics(),
             tracer: telemetry::tracer(),
             cluster: None,
+            workloads: command.workload_scan == Switch::On,
         };
         let client = command.cluster.client().await?;
         // Whoever writes waits for an answer, so it does not wait for NATS, nor for a leader.
@@ -144,6 +149,7 @@ pub(crate) fn worker(command: Worker) -> Result<()> {
             metrics: command.health.metrics(),
             tracer: telemetry::tracer(),
             cluster: None,
+            workloads: false,
         };
         let health = command.health.serve(Data::Here).await?;
         let work = |operator: Arc<muster_operator::Operator>, stop| operator.work(stop);

@@ -43,6 +43,10 @@ pub(crate) struct Up {
     /// Whether ScanJobs are worked on; off, the API is served and nothing else is done.
     #[arg(long, env = "MUSTER_SCANNING", value_enum, default_value = "on")]
     scanning: Switch,
+    /// Whether the images of running workloads are scanned, once a WorkloadScanConfiguration says
+    /// which; off, no pods are watched.
+    #[arg(long, env = "MUSTER_WORKLOAD_SCAN", value_enum, default_value = "on")]
+    workload_scan: Switch,
     /// Where the vulnerability data is: a directory with trivy.db and metadata.json. If not given,
     /// the directory `vulnerabilities` of the data directory.
     #[arg(long, env = "MUSTER_DATABASE", value_name = "DIR")]
@@ -147,11 +151,14 @@ async fn serve_store(command: &Up, store: Arc<SqliteStore>) -> Result<()> {
         metrics: counted.metrics(),
         tracer: telemetry::tracer(),
         cluster: cluster.as_ref().map(|cluster| cluster.client.clone()),
+        workloads: command.workload_scan == Switch::On,
     };
     let rest = CancellationToken::new();
     let looking = match cluster {
         Some(cluster) => {
-            outside::configure(&client).await?;
+            if command.workload_scan == Switch::On {
+                outside::configure(&client).await?;
+            }
             tokio::spawn(cluster.announce(rest.clone()))
         }
         None => tokio::spawn(async {}),

@@ -97,6 +97,11 @@ pub(crate) async fn open(
     }
 }
 
+/// The host of a Registry, if it names one.
+pub(crate) fn host_of(object: &DynamicObject) -> Option<Host> {
+    Host::parse(object.data["spec"]["uri"].as_str()?).ok()
+}
+
 /// Reaches a Registry as it is, or as it was when a copy was made of it.
 pub(crate) async fn reach(
     operator: &Operator,

@@ -8,7 +8,7 @@
 //! far a RegistryDiscovery has, which needs no findings. Which of them may work on a Registry is
 //! said by a [`lease`], and when they do, by [`registry`]; what is asked of our kinds before they are
 //! kept, by [`admission`]. When the data that reports are made with is replaced, they are made again
-//! ([`rematch`]). One message is handled in [`stage`]; what people are told of it follows from a
+//! ([`rematch`]). Which images run, and in which workloads, is [`workload`]'s to see. One message is handled in [`stage`]; what people are told of it follows from a
 //! status as it was and as it is ([`news`]).
 
 mod access;
@@ -46,14 +46,10 @@ mod schedule;
 mod stage;
 mod standing;
 mod trace;
-#[expect(
-    dead_code,
-    unused_imports,
-    reason = "the reconciler of workloads tells it"
-)]
 mod usage;
 mod wanted;
 mod work;
+mod workload;
 
 pub use leader::{Election, Terms};
 pub use metrics::{CONTENT_TYPE, Metrics};

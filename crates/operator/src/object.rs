@@ -64,6 +64,13 @@ pub(crate) const IMAGE: Kind = kind(STORAGE, "Image", "images");
 pub(crate) const SBOM: Kind = kind(STORAGE, "SBOM", "sboms");
 pub(crate) const REPORT: Kind = kind(STORAGE, "VulnerabilityReport", "vulnerabilityreports");
 
+pub(crate) const WORKLOAD_REPORT: Kind = kind(STORAGE, "WorkloadScanReport", "workloadscanreports");
+pub(crate) const CONFIGURATION: Kind = kind(
+    SCANNER,
+    "WorkloadScanConfiguration",
+    "workloadscanconfigurations",
+);
+
 const fn kind(group: &'static str, kind: &'static str, plural: &'static str) -> Kind {
     Kind {
         group,

@@ -7,4 +7,4 @@ mod plan;
 pub(crate) mod reconcile;
 mod run;
 mod status;
-mod targets;
+pub(crate) mod targets;

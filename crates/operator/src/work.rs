@@ -10,6 +10,7 @@ use crate::object::{FAILURE, IMAGE};
 use crate::trace::Tracer;
 use crate::{
     discovery, hubs, layers, mirror, progress, reconcile, refresh, registry, rematch, stage,
+    workload,
 };
 use futures::FutureExt;
 use futures::future::BoxFuture;
@@ -43,6 +44,7 @@ pub struct Operator {
     metrics: Arc<Metrics>,
     tracer: Tracer,
     cluster: Option<Client>,
+    workloads: bool,
     jobs: Mutex<HashMap<JobKind, Store<DynamicObject>>>,
     handed_out: Mutex<HashMap<String, (bool, Instant)>>,
 }
@@ -66,6 +68,8 @@ pub struct Settings {
     /// Where pods, namespaces and owners are looked at, if that is not where findings are kept;
     /// nothing is written there.
     pub cluster: Option<Client>,
+    /// Whether the images of running workloads are scanned.
+    pub workloads: bool,
 }
 
 /// Why something was not done.
@@ -155,6 +159,7 @@ impl Operator {
             metrics: settings.metrics,
             tracer: settings.tracer,
             cluster: settings.cluster,
+            workloads: settings.workloads,
             jobs: Mutex::default(),
             handed_out: Mutex::default(),
         })
@@ -303,11 +308,18 @@ impl Operator {
             reconcile::run(self.clone(), stop.clone()),
             discovery::reconcile::run(self.clone(), stop.clone()),
             registry::reconcile::run(self.clone(), stop.clone()),
-            mirror::run(self.clone(), stop),
+            self.clone().scan_workloads(stop),
         );
         self.metrics.leads(false);
         let known = self.jobs.lock();
         known.unwrap_or_else(PoisonError::into_inner).clear();
+    }
+
+    async fn scan_workloads(self: Arc<Self>, stop: CancellationToken) {
+        if self.workloads {
+            let mirrored = mirror::run(self.clone(), stop.clone());
+            tokio::join!(mirrored, workload::run(self, stop));
+        }
     }
 
     async fn stages(self: Arc<Self>, stop: CancellationToken) {

@@ -138,14 +138,25 @@ impl Installation {
 
     /// Starts one more operator.
     pub fn add_operator(&mut self) -> Result<()> {
-        let port = self.ports.get(self.operators.len());
+        let process = self.operator(self.operators.len())?;
+        self.operators.push(process);
+        Ok(())
+    }
+
+    /// Kills an operator as a power cut would, and starts another in its place.
+    pub fn replace_operator(&mut self, at: usize) -> Result<()> {
+        self.operators.get_mut(at).context("an operator")?.kill9()?;
+        self.operators[at] = self.operator(at)?;
+        Ok(())
+    }
+
+    fn operator(&mut self, at: usize) -> Result<Process> {
+        let port = self.ports.get(at);
         let port = port.context("there are ports for only so many operators")?;
         let address = format!("127.0.0.1:{port}");
         let asked = format!("https://127.0.0.1:{}", self.webhooks.port());
         let arguments = [["--webhook-listen", &address], ["--webhook-url", &asked]];
-        let process = self.launch("operator", &arguments.concat())?;
-        self.operators.push(process);
-        Ok(())
+        self.launch("operator", &arguments.concat())
     }
 
     /// Starts one more worker.

@@ -114,6 +114,13 @@ impl Muster {
         self.process.kill9()
     }
 
+    /// Sets a variable of its environment, from its next start on.
+    pub fn tell(&mut self, name: &str, value: &str) {
+        let variables = &mut self.told.variables;
+        variables.retain(|(known, _)| known != name);
+        variables.push((name.into(), value.into()));
+    }
+
     /// Asks it to end with SIGTERM, and waits.
     pub fn terminate(&mut self) -> Result<ExitStatus> {
         self.process.terminate(STOP)

@@ -21,3 +21,4 @@ mod swept;
 mod telemetry;
 mod torture;
 mod why;
+mod workload;

@@ -82,6 +82,14 @@ impl Targets {
         Targets::Some(all)
     }
 
+    /// The request that asks for it.
+    pub(crate) fn request(&self) -> String {
+        match self {
+            Targets::All => String::new(),
+            Targets::Some(_) => json!({"repositories": self.repositories()}).to_string(),
+        }
+    }
+
     /// The `repositories` of a ScanJob.
     pub(crate) fn repositories(&self) -> Value {
         let Targets::Some(targets) = self else {

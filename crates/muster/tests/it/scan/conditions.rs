@@ -27,14 +27,14 @@ impl Bench {
         })
     }
 
-    pub(super) fn apply(&self, object: &Value) -> Result<()> {
+    pub(crate) fn apply(&self, object: &Value) -> Result<()> {
         self.kubectl
             .succeed_with(&["apply", "-f", "-"], &object.to_string())
             .map(drop)
     }
 
     /// Runs a job to its end; returns its reason and message, and the job.
-    pub(super) fn scan(&self, name: &str, spec: Value) -> Result<(String, Value)> {
+    pub(crate) fn scan(&self, name: &str, spec: Value) -> Result<(String, Value)> {
         self.apply(&json!({
             "apiVersion": "sbomscanner.kubewarden.io/v1alpha1", "kind": "ScanJob",
             "metadata": {"name": name, "namespace": "default"}, "spec": spec,
@@ -70,7 +70,7 @@ impl Bench {
 }
 
 /// A Registry that is scanned by jobs alone.
-pub(super) fn registry(host: &str, spec: Value) -> Value {
+pub(crate) fn registry(host: &str, spec: Value) -> Value {
     let mut whole = json!({
         "uri": host, "insecure": true, "scanOnChange": false, "discoveryJob": {"suspend": true},
     });
