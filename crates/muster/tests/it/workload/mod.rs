@@ -37,6 +37,14 @@ impl Site<'_> {
             .map(drop)
     }
 
+    /// Applies many objects at once.
+    pub(crate) fn apply_all(&self, objects: &[Value]) -> Result<()> {
+        let documents: Vec<String> = objects.iter().map(Value::to_string).collect();
+        let arguments = ["apply", "-f", "-"];
+        let documents = documents.join("\n---\n");
+        self.kubectl.succeed_with(&arguments, &documents).map(drop)
+    }
+
     pub(crate) fn namespace(&self, name: &str, labels: Value) -> Result<()> {
         self.apply(&json!({
             "apiVersion": "v1", "kind": "Namespace",
@@ -85,6 +93,11 @@ impl Site<'_> {
             "Job" => json!({"template": template}),
             "CronJob" => {
                 json!({"schedule": "0 0 * * *", "jobTemplate": {"spec": {"template": template}}})
+            }
+            "ReplicationController" => {
+                let mut template = template;
+                template["spec"]["restartPolicy"] = json!("Always");
+                json!({"selector": {"app": name}, "template": template})
             }
             "Deployment" | "ReplicaSet" | "DaemonSet" | "StatefulSet" => {
                 let mut template = template;
