@@ -13,6 +13,7 @@ use serde_json::{Value, json};
 fn detail(form: Form) -> Option<Detail> {
     match (form.view, form.include) {
         (View::Metadata, _) => None,
+        (View::Object, _) if form.brief => Some(Detail::Brief),
         (View::Table(_), Include::Metadata | Include::None) => Some(Detail::Brief),
         (View::Table(_), Include::Object) | (View::Object, _) => Some(Detail::Full),
     }

@@ -25,8 +25,10 @@ pub(crate) fn index(tree: &Value, served: &Served) -> Index {
         uid: meta(tree, "uid").into(),
         labels: labels(tree),
         fields,
+        // What is not indexed is never found dangling.
         owners: metadata::list(tree, "ownerReferences")
             .iter()
+            .filter(|_| !served.kind.owners_elsewhere)
             .filter_map(|owner| owner.get("uid")?.as_str().map(Into::into))
             .collect(),
         links: served

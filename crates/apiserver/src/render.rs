@@ -31,6 +31,8 @@ pub struct Form {
     pub include: Include,
     /// The version, as an index into the kind's versions.
     pub version: usize,
+    /// Of what is computed, only what is small: `?computed=brief` on a get or a list.
+    pub brief: bool,
 }
 
 impl Form {

@@ -62,6 +62,8 @@ pub(crate) async fn answer(
             .iter()
             .position(|v| *v == path.version)
             .unwrap_or(0),
+        // What watchers see is computed once for all of them.
+        brief: matches!(verb, Verb::Get | Verb::List) && query.get("computed") == "brief",
     };
     let namespace = (!path.namespace.is_empty()).then(|| path.namespace.clone());
     let target = Target {

@@ -72,6 +72,8 @@ pub struct Kind {
     pub computed: Vec<String>,
     /// What an object is linked by, for the kinds that are computed from others.
     pub linker: Option<Linker>,
+    /// The owners of its objects live in another cluster: nobody here can tell that they are gone.
+    pub owners_elsewhere: bool,
     /// The greatest request body, in bytes.
     pub size_limit: usize,
     /// `metadata.generation` is kept: 1 on create, more on every change outside status.
@@ -114,6 +116,7 @@ impl Kind {
             opaque: Vec::new(),
             computed: Vec::new(),
             linker: None,
+            owners_elsewhere: false,
             size_limit: SIZE_LIMIT,
             generation: true,
             builtin: false,

@@ -13,6 +13,7 @@ mod inspect;
 mod kubeconfig;
 mod layers;
 mod nats;
+mod outside;
 mod role;
 mod scanning;
 mod storage;
@@ -20,6 +21,7 @@ mod telemetry;
 mod tls;
 mod up;
 mod webhook;
+mod why;
 
 use anyhow::Result;
 use clap::{Parser, Subcommand};
@@ -46,8 +48,14 @@ enum Command {
     ///
     ///   muster up --data ./muster
     ///   kubectl --kubeconfig ./muster/kubeconfig get namespaces
+    ///
+    /// With --kubeconfig FILE the workloads of a real cluster are looked at; nothing is written there,
+    /// and what is found stays here:
+    ///
+    ///   muster up --kubeconfig ~/.kube/config
+    ///   muster why CVE-2024-1234 -A
     #[command(verbatim_doc_comment)]
-    Up(up::Up),
+    Up(Box<up::Up>),
     /// Serve what was found, as an aggregated API behind a cluster's kube-apiserver.
     ///
     /// Any number of replicas share one PostgreSQL database. Who asks is told by kube-apiserver, and
@@ -85,6 +93,15 @@ enum Command {
     ///   muster sbom -o cyclonedx debian:12 > debian.cdx.json
     #[command(verbatim_doc_comment)]
     Sbom(Box<inspect::Sbom>),
+    /// Say who has a vulnerability, or what a workload has to upgrade.
+    ///
+    ///   muster why CVE-2024-1234 -A
+    ///   muster why deployment/app -n shop
+    ///
+    /// Asks `muster up` on this machine, or the cluster of a kubeconfig, for what is known; nothing
+    /// is scanned. docs/why.md tells more.
+    #[command(verbatim_doc_comment)]
+    Why(Box<why::Why>),
     /// Fetch, import or describe vulnerability data.
     Db(inspect::Db),
     /// Print the CustomResourceDefinitions of Muster's kinds.
@@ -123,12 +140,13 @@ fn main() -> ExitCode {
     );
     let telemetry = telemetry::start(filter, scans);
     let result = match arguments.command {
-        Command::Up(command) => done(up::run(command)),
+        Command::Up(command) => done(up::run(*command)),
         Command::Storage(command) => done(storage::run(*command)),
         Command::Operator(command) => done(scanning::operator(*command)),
         Command::Worker(command) => done(scanning::worker(*command)),
         Command::Scan(command) => inspect::scan(*command),
         Command::Sbom(command) => inspect::sbom(*command),
+        Command::Why(command) => why::run(*command),
         Command::Db(command) => inspect::db(command),
         Command::Crds(command) => done(crds::run(command)),
         Command::Backup(command) => done(backup::backup(command)),

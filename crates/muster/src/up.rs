@@ -5,6 +5,7 @@ use crate::certificates::Authority;
 use crate::health::Counted;
 use crate::inspect::{Origin, Reach, places};
 use crate::layers::LayersPage;
+use crate::outside::{self, Outside};
 use crate::role::{self, History, Switch, bind, version};
 use crate::{inside, kubeconfig, telemetry};
 use anyhow::{Context, Result, bail};
@@ -54,6 +55,8 @@ pub(crate) struct Up {
     #[arg(long, env = "MUSTER_DB_UPDATE", value_enum, default_value = "on")]
     db_update: Switch,
     #[command(flatten)]
+    outside: Outside,
+    #[command(flatten)]
     origin: Origin,
     #[command(flatten)]
     reach: Reach,
@@ -76,6 +79,8 @@ async fn serve(command: Up) -> Result<()> {
 }
 
 async fn serve_store(command: &Up, store: Arc<SqliteStore>) -> Result<()> {
+    let own = command.data.join("kubeconfig");
+    let cluster = command.outside.open(&own).await?;
     let listener = bind("--listen", command.listen).await?;
     let address = listener.local_addr().context("asking for the port")?;
     let authority = Authority::open(&command.data)?;
@@ -88,6 +93,9 @@ async fn serve_store(command: &Up, store: Arc<SqliteStore>) -> Result<()> {
     let tls = watch::Sender::new(tls).subscribe();
     let mut kinds = muster_api::builtin::builtin();
     kinds.extend(muster_api::kinds());
+    if cluster.is_some() {
+        outside::disown(&mut kinds);
+    }
     let authorizer = Arc::new(OwnerOnly);
     let accounts = Accounts {
         controller: OPERATOR.into(),
@@ -142,12 +150,21 @@ async fn serve_store(command: &Up, store: Arc<SqliteStore>) -> Result<()> {
         installation: command.namespace.clone(),
         metrics: counted.metrics(),
         tracer: telemetry::tracer(),
-        cluster: None,
+        cluster: cluster.as_ref().map(|cluster| cluster.client.clone()),
         workloads: command.workload_scan == Switch::On,
+    };
+    let rest = CancellationToken::new();
+    let looking = match cluster {
+        Some(cluster) => {
+            if command.workload_scan == Switch::On {
+                outside::configure(&client).await?;
+            }
+            tokio::spawn(cluster.announce(rest.clone()))
+        }
+        None => tokio::spawn(async {}),
     };
     let operator = Operator::new(client, queue.clone(), settings);
     counted.begin(&operator);
-    let rest = CancellationToken::new();
     let keeping = tokio::spawn(shared.keep_small(rest.clone()));
     let operating = match command.scanning {
         Switch::On => tokio::spawn(operator.run(rest.clone())),
@@ -163,7 +180,7 @@ async fn serve_store(command: &Up, store: Arc<SqliteStore>) -> Result<()> {
     let end = role::end()?;
     let url = format!("https://{}", reachable(address));
     let owner = authority.client("muster-admin", "system:masters")?;
-    let path = command.data.join("kubeconfig");
+    let path = own;
     kubeconfig::write(&path, &url, &authority.certificate, &owner)?;
     eprintln!(
         "Muster {} serves {url}\n\n  export KUBECONFIG={}\n  kubectl api-resources --categories muster\n\nStop it with Ctrl-C.",
@@ -176,6 +193,7 @@ async fn serve_store(command: &Up, store: Arc<SqliteStore>) -> Result<()> {
     rest.cancel();
     operating.await.context("scanning")?;
     keeping.await.context("forgetting layers")?;
+    looking.await.context("looking at the cluster")?;
     stop.cancel();
     serving.await.context("serving")?;
     layers.close().await.context("closing the layers")?;

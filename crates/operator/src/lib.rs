@@ -33,6 +33,7 @@ mod listing;
 mod meaning;
 mod message;
 mod metrics;
+mod mirror;
 mod missing;
 mod name;
 mod news;

@@ -9,7 +9,8 @@ use crate::metrics::Metrics;
 use crate::object::{FAILURE, IMAGE};
 use crate::trace::Tracer;
 use crate::{
-    discovery, hubs, layers, progress, reconcile, refresh, registry, rematch, stage, workload,
+    discovery, hubs, layers, mirror, progress, reconcile, refresh, registry, rematch, stage,
+    workload,
 };
 use futures::FutureExt;
 use futures::future::BoxFuture;
@@ -316,7 +317,8 @@ impl Operator {
 
     async fn scan_workloads(self: Arc<Self>, stop: CancellationToken) {
         if self.workloads {
-            workload::run(self, stop).await;
+            let mirrored = mirror::run(self.clone(), stop.clone());
+            tokio::join!(mirrored, workload::run(self, stop));
         }
     }
 

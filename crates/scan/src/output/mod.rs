@@ -3,14 +3,16 @@
 //! before, by a [`Selection`].
 
 mod ignore;
+pub mod layout;
 mod sarif;
 mod selection;
 mod table;
 
 pub use ignore::{IgnoreError, Ignored};
+pub use layout::Style;
 pub use sarif::sarif;
 pub use selection::{LeftOut, Selection};
-pub use table::{Style, table};
+pub use table::table;
 
 use crate::report::Report;
 use crate::sbom::Bill;

@@ -1,34 +1,17 @@
 //! The table for people: what was scanned, how bad it is, and package by package what to update to.
-//! It fits the width it is given. Everything in it comes from images and databases that nobody
-//! vouches for, so nothing of it reaches the terminal but plain characters.
+//! It fits the width it is given.
 
 use super::Inspection;
+use super::layout::{Paint, Row, Style, cut, draw, painted, plain};
 use crate::report::{Report, ReportFinding, ReportResult};
 use crate::vulnerability::Severity;
 use std::fmt::Write;
-use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
-
-/// How a table is drawn.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Style {
-    /// Columns of the terminal; as many as needed where it is none.
-    pub width: Option<usize>,
-    /// Whether severities have colours.
-    pub colour: bool,
-    /// Whether suppressed findings are listed, or only counted.
-    pub suppressed: bool,
-}
 
 /// Wider cells are cut, so that the others have room.
 const WIDEST_NAME: usize = 36;
 const WIDEST_VERSION: usize = 28;
-/// A title that gets fewer columns is left out.
-const NARROWEST_TITLE: usize = 16;
-const GAP: usize = 2;
 /// So many files that were not understood are named.
 const SHOWN_INCOMPLETE: usize = 10;
-
-type Row = Vec<(String, Option<Paint>)>;
 
 /// Draws an inspection.
 pub fn table(inspection: &Inspection, style: Style) -> String {
@@ -202,54 +185,6 @@ fn risk(finding: &ReportFinding) -> String {
     }
 }
 
-/// Lays rows out in columns; columns that hold nothing but their title are left out.
-fn draw(text: &mut String, mut rows: Vec<Row>, style: Style) {
-    let columns = rows.first().map_or(0, Vec::len);
-    let used: Vec<bool> = (0..columns)
-        .map(|column| rows.iter().skip(1).any(|row| !row[column].0.is_empty()))
-        .collect();
-    for row in &mut rows {
-        let mut column = 0;
-        row.retain(|_| {
-            column += 1;
-            used[column - 1]
-        });
-    }
-    let columns = rows.first().map_or(0, Vec::len);
-    let widths: Vec<usize> = (0..columns)
-        .map(|column| {
-            rows.iter()
-                .map(|row| row[column].0.width())
-                .max()
-                .unwrap_or(0)
-        })
-        .collect();
-    let has_title = used.last() == Some(&true);
-    let fixed: usize = match has_title {
-        true => widths[..columns - 1].iter().map(|width| width + GAP).sum(),
-        false => 0,
-    };
-    let room = style.width.map(|width| width.saturating_sub(fixed));
-    for row in rows {
-        let mut line = String::new();
-        for (column, (cell, paint)) in row.iter().enumerate() {
-            let cell = match room {
-                Some(room) if has_title && column == columns - 1 => match room {
-                    0..NARROWEST_TITLE => continue,
-                    room => cut(cell, room),
-                },
-                _ => cell.clone(),
-            };
-            let _ = write!(line, "{}", painted(&cell, *paint, style));
-            if column + 1 < columns {
-                let fill = widths[column].saturating_sub(cell.width()) + GAP;
-                line.extend(std::iter::repeat_n(' ', fill));
-            }
-        }
-        let _ = writeln!(text, "{}", line.trim_end());
-    }
-}
-
 fn remarks(text: &mut String, report: &Report, style: Style) {
     if !report.incomplete.is_empty() {
         let warning = "This is incomplete: some files could not be understood.";
@@ -274,76 +209,6 @@ fn remarks(text: &mut String, report: &Report, style: Style) {
     for note in &report.notes {
         let _ = writeln!(text, "Note: {}", plain(note));
     }
-}
-
-/// Without anything that a terminal would obey.
-fn plain(text: &str) -> String {
-    let line = text.split(['\n', '\r', '\t']).collect::<Vec<_>>().join(" ");
-    line.chars()
-        .map(|one| match one {
-            // Marks that turn the direction of writing may make text look like another.
-            '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => {
-                '\u{fffd}'
-            }
-            one if one.is_control() => '\u{fffd}',
-            one => one,
-        })
-        .collect()
-}
-
-/// At most so many columns wide.
-fn cut(text: &str, width: usize) -> String {
-    if text.width() <= width {
-        return text.to_owned();
-    }
-    let mut kept = String::new();
-    let mut taken = 1;
-    for one in text.chars() {
-        taken += one.width().unwrap_or(0);
-        if taken > width {
-            break;
-        }
-        kept.push(one);
-    }
-    kept.push('…');
-    kept
-}
-
-#[derive(Clone, Copy)]
-enum Paint {
-    Bold,
-    Dim,
-    Red,
-    BrightRed,
-    Yellow,
-    Blue,
-}
-
-impl Paint {
-    fn of(severity: Severity) -> Self {
-        match severity {
-            Severity::Critical => Paint::BrightRed,
-            Severity::High => Paint::Red,
-            Severity::Medium => Paint::Yellow,
-            Severity::Low => Paint::Blue,
-            Severity::Unknown => Paint::Dim,
-        }
-    }
-}
-
-fn painted(text: &str, paint: Option<Paint>, style: Style) -> String {
-    let code = match paint {
-        Some(paint) if style.colour && !text.is_empty() => match paint {
-            Paint::Bold => "1",
-            Paint::Dim => "2",
-            Paint::Red => "31",
-            Paint::BrightRed => "1;31",
-            Paint::Yellow => "33",
-            Paint::Blue => "34",
-        },
-        _ => return text.to_owned(),
-    };
-    format!("\u{1b}[{code}m{text}\u{1b}[0m")
 }
 
 #[cfg(test)]

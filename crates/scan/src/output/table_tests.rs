@@ -3,6 +3,7 @@
 use super::*;
 use crate::layer::Incomplete;
 use crate::report::VexStatus;
+use unicode_width::UnicodeWidthStr;
 
 fn finding(package: &str, cve: &str, severity: &str, fixed: &[&str]) -> ReportFinding {
     ReportFinding {
