@@ -6,7 +6,7 @@ use muster_kind::schema::{Schema, any, object, string};
 use muster_kind::{Column, Kind};
 use serde_json::Value;
 
-/// The fields of `imageMetadata`, all of which field selectors may name.
+/// The fields of `imageMetadata` that field selectors may name.
 pub const SELECTABLE: &[&str] = &[
     "registry",
     "registryURI",
@@ -56,6 +56,12 @@ pub fn metadata() -> Schema {
         .field(
             "indexDigest",
             string().describe("Digest of the index that lists the manifest, if there is one."),
+        )
+        .field(
+            "configDigest",
+            string().describe(
+                "Digest of the image's configuration, by which some container runtimes know it.",
+            ),
         )
 }
 

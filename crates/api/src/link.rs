@@ -18,7 +18,7 @@ pub fn answered(object: &Value) -> Vec<String> {
         registry,
         repository,
     };
-    let digests = [part("digest"), part("indexDigest")];
+    let digests = [part("digest"), part("indexDigest"), part("configDigest")];
     let digests = digests.into_iter().filter(|digest| !digest.is_empty());
     let tag = Some(part("tag")).filter(|tag| !tag.is_empty());
     let mut links: Vec<String> = tag.map(|tag| place.tag(tag)).into_iter().collect();
@@ -103,12 +103,15 @@ mod tests {
             reference["digest"] = json!(digest);
             json!({"name": "c", "imageRef": reference})
         };
-        let tagged = image(json!({"tag": "1", "digest": "sha256:m", "indexDigest": "sha256:i"}));
+        let tagged = image(json!({
+            "tag": "1", "digest": "sha256:m", "indexDigest": "sha256:i", "configDigest": "sha256:c",
+        }));
         for (image, container, meets) in [
             (&tagged, container("1", ""), true),
             (&tagged, container("2", ""), false),
             (&tagged, container("1", "sha256:m"), true),
             (&tagged, container("gone", "sha256:i"), true),
+            (&tagged, container("1", "sha256:c"), true),
             (&tagged, container("1", "sha256:other"), false),
             (
                 &image(json!({"digest": "sha256:m"})),

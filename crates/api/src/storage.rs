@@ -136,8 +136,17 @@ fn workload_scan_report() -> Kind {
         .column(Column::computed("Workload", "string", |report| {
             owner(report, "name")
         }))
-        .column(Column::computed("Containers", "integer", containers));
-    finding::severity_columns(kind, ".summary").column(Column::age())
+        .column(
+            Column::computed("Containers", "string", containers)
+                .describe("How many containers' images are scanned, of how many."),
+        );
+    finding::severity_columns(kind, ".summary")
+        .column(
+            Column::computed("Images", "string", images)
+                .describe("What the containers run.")
+                .wide(),
+        )
+        .column(Column::age())
 }
 
 fn owner(report: &Value, field: &str) -> Value {
@@ -145,12 +154,43 @@ fn owner(report: &Value, field: &str) -> Value {
     report.pointer(&path).cloned().unwrap_or_default()
 }
 
+/// The elements of a list in an object, if it is there.
+fn elements<'a>(object: &'a Value, pointer: &str) -> impl Iterator<Item = &'a Value> {
+    let list = object.pointer(pointer).and_then(Value::as_array);
+    list.into_iter().flatten()
+}
+
+/// How many containers are scanned, of how many.
 fn containers(report: &Value) -> Value {
-    report
-        .pointer("/spec/containers")
-        .and_then(Value::as_array)
-        .map_or(0, Vec::len)
-        .into()
+    let scanned = elements(report, "/status/containerStatuses")
+        .filter(|status| status["scanStatus"] == "ScanComplete");
+    let all = elements(report, "/spec/containers");
+    format!("{}/{}", scanned.count(), all.count()).into()
+}
+
+/// The images of the containers, each once; of many only the first.
+fn images(report: &Value) -> Value {
+    const MOST: usize = 3;
+    const DIGITS: usize = "sha256:".len() + 12;
+    let mut shown: Vec<String> = Vec::new();
+    for container in elements(report, "/spec/containers") {
+        let part = |name: &str| container["imageRef"][name].as_str().unwrap_or_default();
+        let selector = match (part("tag"), part("digest")) {
+            ("", "") => String::new(),
+            ("", digest) => format!("@{}", digest.get(..DIGITS).unwrap_or(digest)),
+            (tag, _) => format!(":{tag}"),
+        };
+        let image = format!("{}{selector}", part("repository"));
+        if !shown.contains(&image) {
+            shown.push(image);
+        }
+    }
+    let more = shown.len().saturating_sub(MOST);
+    shown.truncate(MOST);
+    if more > 0 {
+        shown.push(format!("+{more}"));
+    }
+    shown.join(",").into()
 }
 
 /// While a workload changes its image, its old and its new pods run side by side and a container
@@ -184,7 +224,11 @@ fn workload_spec() -> Schema {
     let container = object()
         .describe("A container of the workload.")
         .required("name", container_name())
-        .required("imageRef", reference);
+        .required("imageRef", reference)
+        .field(
+            "message",
+            string().describe("Why the image cannot be scanned, if that is known."),
+        );
     object()
         .describe("The workload's containers and their images.")
         .required(
@@ -250,17 +294,34 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn a_workload_report_is_shown_with_its_owner_and_the_number_of_containers() {
-        let report = json!({
+    fn a_workload_report_is_shown_with_its_owner_its_containers_and_their_images() {
+        let digest = format!("sha256:{}", "0123456789abcdef".repeat(4));
+        let container = |reference: Value| json!({"name": "a", "imageRef": reference});
+        let mut report = json!({
             "metadata": {"ownerReferences": [{"kind": "Deployment", "name": "nginx"}]},
-            "spec": {"containers": [{"name": "a"}, {"name": "b"}]},
+            "spec": {"containers": [
+                container(json!({"repository": "library/nginx", "tag": "1", "digest": digest})),
+                container(json!({"repository": "team/app", "digest": digest})),
+                container(json!({"repository": "library/nginx", "tag": "1"})),
+            ]},
+            "status": {"containerStatuses": [
+                {"scanStatus": "ScanComplete"}, {"scanStatus": "ScanInProgress"},
+                {"scanStatus": "ScanComplete"},
+            ]},
         });
+        assert_eq!(
+            images(&report),
+            "library/nginx:1,team/app@sha256:0123456789ab"
+        );
         assert_eq!(owner(&report, "kind"), "Deployment");
         assert_eq!(owner(&report, "name"), "nginx");
-        assert_eq!(containers(&report), 2);
+        assert_eq!(containers(&report), "2/3");
         assert_eq!(
             (owner(&json!({}), "kind"), containers(&json!({}))),
-            (Value::Null, json!(0))
+            (Value::Null, json!("0/0"))
         );
+        let many = (0..5).map(|tag| container(json!({"repository": "a", "tag": tag.to_string()})));
+        report["spec"]["containers"] = many.collect();
+        assert_eq!(images(&report), "a:0,a:1,a:2,+2");
     }
 }

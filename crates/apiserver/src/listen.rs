@@ -5,6 +5,7 @@ use crate::body::RequestBody;
 use crate::front::Front;
 use crate::identity::{ClientCertificate, Identity};
 use crate::respond::{Answer, BodyError};
+use futures::future::BoxFuture;
 use http::Request;
 use http_body_util::BodyExt;
 use hyper::body::Incoming;
@@ -29,28 +30,40 @@ const STREAMS: u32 = 1000;
 /// Who answers what the network asks.
 pub trait Handler: Send + Sync + 'static {
     /// Answers a request.
-    fn handle(&self, request: Request<RequestBody>) -> impl Future<Output = Answer> + Send;
+    fn handle(&self, request: Request<RequestBody>) -> BoxFuture<'_, Answer>;
 
     /// Ends what would go on for ever; answers under way still finish.
-    fn shut_down(&self) -> impl Future<Output = ()> + Send {
-        async {}
+    fn shut_down(&self) -> BoxFuture<'_, ()> {
+        Box::pin(async {})
     }
 }
 
 impl Handler for Front {
-    fn handle(&self, request: Request<RequestBody>) -> impl Future<Output = Answer> + Send {
-        Front::handle(self, request)
+    fn handle(&self, request: Request<RequestBody>) -> BoxFuture<'_, Answer> {
+        Box::pin(Front::handle(self, request))
     }
 
-    fn shut_down(&self) -> impl Future<Output = ()> + Send {
-        Front::shut_down(self)
+    fn shut_down(&self) -> BoxFuture<'_, ()> {
+        Box::pin(Front::shut_down(self))
     }
 }
 
 /// Serves until `stop`, then lets what is under way finish. Every connection is made with the TLS
 /// configuration of its moment.
-pub async fn serve<H: Handler>(
-    handler: Arc<H>,
+///
+/// Neither generic nor an `async fn`: all of HTTP would be compiled anew with every binary that
+/// serves.
+pub fn serve(
+    handler: Arc<dyn Handler>,
+    listener: TcpListener,
+    tls: watch::Receiver<Arc<rustls::ServerConfig>>,
+    stop: CancellationToken,
+) -> BoxFuture<'static, ()> {
+    Box::pin(accept(handler, listener, tls, stop))
+}
+
+async fn accept(
+    handler: Arc<dyn Handler>,
     listener: TcpListener,
     tls: watch::Receiver<Arc<rustls::ServerConfig>>,
     stop: CancellationToken,
@@ -83,8 +96,8 @@ pub async fn serve<H: Handler>(
     }
 }
 
-async fn connection<H: Handler>(
-    handler: Arc<H>,
+async fn connection(
+    handler: Arc<dyn Handler>,
     stream: TcpStream,
     acceptor: TlsAcceptor,
     stop: CancellationToken,

@@ -1,6 +1,7 @@
 //! How a Registry is reached: its address, its certificates, and the credentials it refers to; and
 //! what a refusal means for whoever wrote the Registry. No secret is in any message.
 
+use crate::missing;
 use crate::object::REGISTRY;
 use crate::work::{Operator, Trouble};
 use base64::Engine;
@@ -13,7 +14,7 @@ use muster_registry::{Client, Credentials, Error, Host, Options, Repository, Tra
 use serde::Deserialize;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// What scanning needs of a Registry's spec.
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -75,6 +76,8 @@ pub(crate) struct Access {
     pub(crate) uid: String,
     /// The labels that everything found through it has too.
     pub(crate) inherited: BTreeMap<String, String>,
+    /// What was found missing before.
+    pub(crate) missing: BTreeSet<String>,
     credentials: Credentials,
     /// The Secret with the credentials, as messages name it; none if they are those with which the
     /// namespace's own Pods pull.
@@ -115,12 +118,22 @@ pub(crate) async fn reach(
     for part in [&uid, &spec.ca_bundle, &spec.insecure.to_string()] {
         count(&mut key, part.as_bytes());
     }
+    let labels = object.labels().iter();
+    let inherited = labels.filter(|(key, value)| *key == WORKLOAD_SCAN && *value == "true");
+    let inherited: BTreeMap<_, _> = inherited.map(|(k, v)| (k.clone(), v.clone())).collect();
     let (credentials, secret) = match spec.auth_secret.as_str() {
         "" => (pull_secrets(operator, namespace, &mut key).await?, None),
-        name => (
-            credentials(operator, namespace, name, &mut key).await?,
-            Some(format!("Secret {namespace}/{name}")),
-        ),
+        name => {
+            let within = match inherited.is_empty() {
+                true => namespace,
+                // Those of the workload scan are the administrator's, wherever it puts a Registry.
+                false => operator.installation(),
+            };
+            (
+                credentials(operator, within, name, &mut key).await?,
+                Some(format!("Secret {within}/{name}")),
+            )
+        }
     };
     let options = Options {
         credentials: credentials.clone(),
@@ -131,8 +144,6 @@ pub(crate) async fn reach(
         },
         ..Options::default()
     };
-    let labels = object.labels().iter();
-    let inherited = labels.filter(|(key, value)| *key == WORKLOAD_SCAN && *value == "true");
     Ok(Access {
         client: operator.clients().get(key.finalize().into(), || {
             Client::new(options, operator.traffic())
@@ -141,7 +152,8 @@ pub(crate) async fn reach(
         spec,
         name: object.name_any(),
         uid,
-        inherited: inherited.map(|(k, v)| (k.clone(), v.clone())).collect(),
+        inherited,
+        missing: missing::of(&object.metadata),
         credentials,
         secret,
     })
@@ -160,6 +172,7 @@ impl Access {
             name: "local".into(),
             uid: String::new(),
             inherited: BTreeMap::new(),
+            missing: BTreeSet::new(),
             credentials: Credentials::none(),
             secret: None,
         }

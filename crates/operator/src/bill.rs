@@ -5,7 +5,7 @@
 use crate::access;
 use crate::message::{JobKind, Message, SCAN};
 use crate::object::{
-    ANALYZER, IMAGE, READ_BY, SBOM, inherit, is_for, is_owned, made_for, marked, noted,
+    ANALYZER, IMAGE, READ_BY, SBOM, inherit, is_for, is_owned, made_for, marked, noted, recognize,
 };
 use crate::progress;
 use crate::work::{Operator, Trouble};
@@ -61,7 +61,8 @@ pub(crate) async fn generate(operator: &Operator, message: &Message) -> Result<(
         Some(known) if is_for(&known, job) => {}
         Some(_) => {
             operator.metrics().image(false);
-            let marks = marked(job, json!({READ_BY: null}));
+            let mut marks = marked(job, json!({READ_BY: null}));
+            recognize(&mut marks, &image.about);
             SBOM.merge(client, &job.namespace, name, &marks).await?;
         }
         None => {

@@ -4,18 +4,18 @@
 //! looking failed.
 
 use crate::access::{self, Access};
-use crate::listing::{Listing, Tally};
+use crate::listing::Listing;
 use crate::message::{Job, JobKind};
 use crate::news::News;
-use crate::object::{IMAGE, NOT_FOUND, REGISTRY, is_absent};
+use crate::object::{IMAGE, REGISTRY, is_absent};
+use crate::tally::Tally;
 use crate::wanted::{Target, Wanted, wanted};
 use crate::work::{Operator, Trouble};
-use crate::{events, progress};
+use crate::{events, missing, progress};
 use futures::{StreamExt, TryStreamExt, stream};
 use kube::api::{DeleteParams, ListParams, ObjectMeta};
 use muster_registry::Error;
 use serde::Deserialize;
-use serde_json::json;
 use std::collections::BTreeSet;
 use std::pin::pin;
 use std::sync::Arc;
@@ -25,8 +25,6 @@ use std::time::Duration;
 const AT_ONCE: usize = 4;
 /// How often it is seen to that the job is still wanted.
 const GLANCE: Duration = Duration::from_secs(5);
-/// How many things that are not there a job names.
-const MOST_MISSING: usize = 20;
 
 /// Creates the Images of a job. On the `last` try, what might get better counts as failed.
 pub(crate) async fn create(operator: &Operator, job: &Job, last: bool) -> Result<(), Trouble> {
@@ -69,7 +67,8 @@ pub(crate) async fn create(operator: &Operator, job: &Job, last: bool) -> Result
             events::tell(operator, REGISTRY, &about, &news).await;
         }
     }
-    tell_missing(operator, job, &tally.missing).await?;
+    missing::tell(operator, job, &access, &tally).await?;
+    missing::keep(operator, job, &access, &tally, targets.is_empty()).await?;
     progress::listed(operator, job, tally.made.len(), tally.failures).await
 }
 
@@ -174,20 +173,4 @@ async fn images(
     let client = operator.client();
     let found = IMAGE.metadata(client, namespace, selected).await?;
     Ok(found.into_iter().filter_map(|image| image.name).collect())
-}
-
-/// Says on the job what conditions name and the registry does not have: it is no failure, and it
-/// should not go unnoticed.
-async fn tell_missing(operator: &Operator, job: &Job, missing: &[String]) -> Result<(), Trouble> {
-    if missing.is_empty() {
-        return Ok(());
-    }
-    tracing::info!(job = job.name, ?missing, "not in the registry");
-    let told: Vec<&String> = missing.iter().take(MOST_MISSING).collect();
-    let patch = json!({"metadata": {"annotations": {NOT_FOUND: json!(told).to_string()}}});
-    let (client, kind) = (operator.client(), job.kind.object());
-    match kind.merge(client, &job.namespace, &job.name, &patch).await {
-        Err(error) if is_absent(&error) => Ok(()),
-        other => Ok(other?),
-    }
 }

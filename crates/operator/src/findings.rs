@@ -5,7 +5,8 @@
 use crate::knowledge::Known;
 use crate::message::{Message, Rematch};
 use crate::object::{
-    MATCHED_BY, MATCHED_WITH, REPORT, SBOM, inherit, is_for, is_owned, made_for, marked, noted,
+    IMAGE, MATCHED_BY, MATCHED_WITH, REPORT, SBOM, inherit, is_for, is_owned, made_for, marked,
+    noted, recognize,
 };
 use crate::reconcile;
 use crate::work::{Operator, Trouble};
@@ -15,6 +16,13 @@ use muster_scan::sbom::spdx;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
+
+/// What is needed of an Image.
+#[derive(Default, Deserialize)]
+struct Image {
+    #[serde(rename = "imageMetadata")]
+    about: Value,
+}
 
 /// What is needed of an SBOM.
 #[derive(Deserialize)]
@@ -50,7 +58,9 @@ pub(crate) async fn scan(operator: &Operator, message: &Message) -> Result<(), T
         Some(report) if is_for(&report, job) => Ok(()),
         Some(_) => {
             operator.metrics().report_kept();
-            let marks = marked(job, json!({MATCHED_BY: null}));
+            let mut marks = marked(job, json!({MATCHED_BY: null}));
+            let image = IMAGE.read::<Image>(client, &job.namespace, name).await?;
+            recognize(&mut marks, &image.unwrap_or_default().about);
             Ok(REPORT.merge(client, &job.namespace, name, &marks).await?)
         }
         None => {

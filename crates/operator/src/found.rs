@@ -5,6 +5,7 @@ use crate::known::{Known, listed_as};
 use crate::message::Job;
 use crate::name;
 use crate::object::{IMAGE, LISTED, REGISTRY, made_for};
+use crate::wanted::Wanted;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use muster_api::Platform;
@@ -12,7 +13,6 @@ use muster_registry::{Digest, ImageConfig, ImageManifest, Repository};
 use serde::Serialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
-use std::collections::BTreeMap;
 
 /// One platform of a tag, or of a digest.
 pub(crate) struct Found {
@@ -28,8 +28,11 @@ pub(crate) struct Found {
 pub(crate) struct Purpose<'a> {
     pub(crate) access: &'a Access,
     pub(crate) job: &'a Job,
-    pub(crate) labels: BTreeMap<String, String>,
-    /// How many Images there are behind the tag.
+    pub(crate) wanted: &'a Wanted,
+    /// What the Images were found by: a tag and what it means, or a digest.
+    pub(crate) tag: Option<&'a str>,
+    pub(crate) means: &'a Digest,
+    /// How many Images there are behind it.
     pub(crate) count: usize,
 }
 
@@ -47,10 +50,11 @@ pub(crate) struct Relabelled<'a> {
 
 impl Purpose<'_> {
     /// The metadata of an Image. What ties it to its job is never overruled by a condition.
-    fn metadata(&self, name: &str) -> Value {
+    fn metadata<'d>(&self, name: &str, digests: impl Iterator<Item = &'d str>) -> Value {
+        let labels = self.wanted.labels(self.tag, self.means.as_str(), digests);
         let registry = &self.access.name;
         let mut metadata = made_for(self.job, name, REGISTRY, registry, &self.access.uid);
-        for (key, value) in self.labels.iter().chain(&self.access.inherited) {
+        for (key, value) in labels.iter().chain(&self.access.inherited) {
             let labels = metadata["labels"].as_object_mut();
             labels.map(|labels| labels.entry(key).or_insert_with(|| json!(value)));
         }
@@ -63,7 +67,7 @@ impl Purpose<'_> {
         Relabelled {
             api_version: IMAGE.api_version(),
             kind: IMAGE.kind,
-            metadata: self.metadata(known.name()),
+            metadata: self.metadata(known.name(), known.digests()),
             image_metadata: &known.image_metadata,
             layers: known.layers.as_deref(),
         }
@@ -74,6 +78,7 @@ impl Purpose<'_> {
         let mut about = json!({
             "registry": self.access.name, "registryURI": repository.host().as_str(),
             "repository": repository.name(), "digest": found.digest.to_string(),
+            "configDigest": found.manifest.config.digest.to_string(),
         });
         if let Some(tag) = &found.tag {
             about["tag"] = json!(tag);
@@ -89,7 +94,7 @@ impl Purpose<'_> {
         }
         json!({
             "apiVersion": IMAGE.api_version(), "kind": IMAGE.kind,
-            "metadata": self.metadata(name),
+            "metadata": self.metadata(name, found.digests()),
             "imageMetadata": about,
             "layers": found.layers(),
         })
@@ -97,6 +102,12 @@ impl Purpose<'_> {
 }
 
 impl Found {
+    /// Everything that it is known by beside its tag.
+    pub(crate) fn digests(&self) -> impl Iterator<Item = &str> {
+        let own = [&self.digest, &self.manifest.config.digest];
+        self.index.iter().chain(own).map(Digest::as_str)
+    }
+
     /// The name of the Image.
     pub(crate) fn name(&self, registry: &str, repository: &Repository) -> String {
         let platform = self.platform.as_ref().map(Platform::to_string);
@@ -134,11 +145,18 @@ mod tests {
     use super::*;
     use crate::message::JobKind;
     use crate::object::inherit;
+    use crate::wanted::wanted;
     use muster_api::guard::WORKLOAD_SCAN;
+    use std::collections::BTreeMap;
 
     #[test]
     fn an_image_has_the_labels_of_its_registry_its_conditions_and_its_job() {
-        let mut access = Access::unasked(json!({"uri": "registry.example"}));
+        let condition = json!({"name": "c", "expression": "tag == '1'", "labels": {
+            "team-a": "true", "sbomscanner.kubewarden.io/scanjob-uid": "another",
+        }});
+        let repositories = json!([{"name": "app", "matchConditions": [condition]}]);
+        let mut access =
+            Access::unasked(json!({"uri": "registry.example", "repositories": repositories}));
         access.inherited = BTreeMap::from([(WORKLOAD_SCAN.into(), "true".into())]);
         let job = Job {
             kind: JobKind::ScanJob,
@@ -146,18 +164,17 @@ mod tests {
             name: "nightly".into(),
             uid: "the-uid".into(),
         };
-        let labels = [
-            ("team-a", "true"),
-            ("sbomscanner.kubewarden.io/scanjob-uid", "another"),
-        ];
-        let labels = labels.map(|(key, value)| (key.to_owned(), value.to_owned()));
+        let wanted = wanted(&access, &[]).unwrap().remove(0).unwrap();
+        let means = Digest::parse(&format!("sha256:{}", "a".repeat(64))).unwrap();
         let purpose = Purpose {
             access: &access,
             job: &job,
-            labels: BTreeMap::from(labels),
+            wanted: &wanted,
+            tag: Some("1"),
+            means: &means,
             count: 2,
         };
-        let metadata = purpose.metadata("x");
+        let metadata = purpose.metadata("x", [].into_iter());
         assert_eq!(metadata["ownerReferences"][0]["kind"], "Registry");
         assert_eq!(metadata["annotations"][LISTED], "2 of any platform");
         let labels = &metadata["labels"];

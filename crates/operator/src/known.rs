@@ -9,6 +9,7 @@ use kube::api::ObjectMeta;
 use muster_registry::{Digest, Repository};
 use serde::Deserialize;
 use serde_json::value::RawValue;
+use std::collections::BTreeSet;
 
 /// An Image as it is kept.
 #[derive(Debug, Deserialize)]
@@ -17,15 +18,17 @@ pub(crate) struct Known {
     metadata: ObjectMeta,
     pub(crate) image_metadata: Box<RawValue>,
     pub(crate) layers: Option<Box<RawValue>>,
+    #[serde(skip)]
+    about: About,
 }
 
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-#[derive(Default)]
 struct About {
     tag: String,
     digest: String,
     index_digest: String,
+    config_digest: String,
 }
 
 /// What an Image says that it is one of.
@@ -34,7 +37,7 @@ pub(crate) fn listed_as(count: usize, access: &Access) -> String {
 }
 
 /// The Images of a repository that are known already.
-pub(crate) struct Images(Vec<(About, Known)>);
+pub(crate) struct Images(Vec<Known>);
 
 impl Images {
     /// Reads them.
@@ -48,60 +51,77 @@ impl Images {
         let selector = format!("imageMetadata.registry={registry},imageMetadata.repository={name}");
         let client = operator.client();
         let found: Vec<Known> = IMAGE.list(client, namespace, &selector).await?;
-        let about = |image: Known| {
-            let about = serde_json::from_str(image.image_metadata.get());
-            (about.unwrap_or_default(), image)
-        };
-        Ok(Images(found.into_iter().map(about).collect()))
+        Ok(Images(found.into_iter().map(Known::understood).collect()))
     }
 
     /// The names of all of them.
     pub(crate) fn names(&self) -> impl Iterator<Item = String> {
-        self.0.iter().map(|(_, image)| image.name().to_owned())
+        self.0.iter().map(|image| image.name().to_owned())
+    }
+
+    /// The tags of all of them.
+    pub(crate) fn tags(&self) -> impl Iterator<Item = &str> {
+        let tags = self.0.iter().map(|image| image.about.tag.as_str());
+        tags.filter(|tag| !tag.is_empty())
     }
 
     /// Whether anything is known of a tag, or of a digest that has none.
     pub(crate) fn has(&self, tag: Option<&str>, digest: Option<&Digest>) -> bool {
         self.of(tag)
-            .any(|(about, _)| digest.is_none_or(|digest| about.is(digest)))
+            .any(|image| digest.is_none_or(|digest| image.is(digest)))
     }
 
-    /// All Images behind a tag that has this digest, if it is sure that they are all.
+    /// The digests that the Images of a tag are known by, if they are what it means.
+    pub(crate) fn digests(&self, tag: &str, means: Option<&Digest>) -> BTreeSet<&str> {
+        self.of(Some(tag))
+            .filter(|image| means.is_none_or(|digest| image.is(digest)))
+            .flat_map(Known::digests)
+            .collect()
+    }
+
+    /// All Images behind a tag that has this digest, if it is sure that they are all and that they
+    /// say all: older ones do not know the digest of their configuration.
     pub(crate) fn all(
         &self,
         access: &Access,
         tag: Option<&str>,
         digest: &Digest,
     ) -> Option<Vec<&Known>> {
-        let images: Vec<&Known> = self
-            .of(tag)
-            .filter(|(about, _)| about.is(digest))
-            .map(|(_, image)| image)
-            .collect();
+        let images: Vec<&Known> = self.of(tag).filter(|image| image.is(digest)).collect();
         let expected = listed_as(images.len(), access);
-        let mut says = images.iter().map(|image| image.listed());
-        (!images.is_empty() && says.all(|says| says == Some(&expected))).then_some(images)
+        let is_whole = |image: &&Known| {
+            image.listed() == Some(&expected) && !image.about.config_digest.is_empty()
+        };
+        (!images.is_empty() && images.iter().all(is_whole)).then_some(images)
     }
 
-    fn of(&self, tag: Option<&str>) -> impl Iterator<Item = &(About, Known)> {
+    fn of(&self, tag: Option<&str>) -> impl Iterator<Item = &Known> {
         let tag = tag.unwrap_or_default().to_owned();
-        self.0.iter().filter(move |(about, _)| about.tag == tag)
-    }
-}
-
-impl About {
-    /// Whether this is what a reference to the digest means: the index where there is one.
-    fn is(&self, digest: &Digest) -> bool {
-        match self.index_digest.as_str() {
-            "" => self.digest == digest.as_str(),
-            index => index == digest.as_str(),
-        }
+        self.0.iter().filter(move |image| image.about.tag == tag)
     }
 }
 
 impl Known {
+    fn understood(mut self) -> Known {
+        self.about = serde_json::from_str(self.image_metadata.get()).unwrap_or_default();
+        self
+    }
+
     pub(crate) fn name(&self) -> &str {
         self.metadata.name.as_deref().unwrap_or_default()
+    }
+
+    /// Everything that it is known by beside its tag.
+    pub(crate) fn digests(&self) -> impl Iterator<Item = &str> {
+        let about = &self.about;
+        let digests = [&about.index_digest, &about.digest, &about.config_digest];
+        let digests = digests.into_iter().map(String::as_str);
+        digests.filter(|digest| !digest.is_empty())
+    }
+
+    /// Whether this is what a reference to the digest means: the index where there is one.
+    fn is(&self, digest: &Digest) -> bool {
+        self.digests().next() == Some(digest.as_str())
     }
 
     fn listed(&self) -> Option<&String> {
@@ -118,35 +138,40 @@ mod tests {
         Digest::parse(&format!("sha256:{}", letter.repeat(64))).unwrap()
     }
 
-    fn image(about: Value, listed: &str) -> (About, Known) {
+    fn image(about: Value, listed: &str) -> Known {
         let known = json!({
             "metadata": {"name": "x", "annotations": {LISTED: listed}}, "imageMetadata": about,
         });
-        let about = serde_json::from_value(about).unwrap();
-        (about, serde_json::from_str(&known.to_string()).unwrap())
+        let known: Known = serde_json::from_str(&known.to_string()).unwrap();
+        known.understood()
     }
 
     #[test]
     fn a_tag_is_known_only_if_all_its_images_are() {
         let (a, b) = (digest("a").to_string(), digest("b").to_string());
         let (c, d) = (digest("c").to_string(), digest("d").to_string());
-        let any = "any platform";
+        let e = digest("e").to_string();
+        let [one, two] = ["1 of any platform", "2 of any platform"].map(str::to_owned);
         let images = Images(vec![
-            image(json!({"tag": "1", "digest": a}), &format!("1 of {any}")),
+            image(json!({"tag": "1", "digest": a, "configDigest": e}), &one),
             image(
-                json!({"tag": "2", "digest": a, "indexDigest": b}),
-                &format!("2 of {any}"),
+                json!({"tag": "2", "digest": a, "indexDigest": b, "configDigest": e}),
+                &two,
             ),
             image(
-                json!({"tag": "2", "digest": c, "indexDigest": b}),
-                &format!("2 of {any}"),
+                json!({"tag": "2", "digest": c, "indexDigest": b, "configDigest": e}),
+                &two,
             ),
             image(
-                json!({"tag": "3", "digest": a, "indexDigest": b}),
-                &format!("2 of {any}"),
+                json!({"tag": "3", "digest": a, "indexDigest": b, "configDigest": e}),
+                &two,
             ),
-            image(json!({"tag": "4", "digest": a}), "1 of linux/amd64"),
-            image(json!({"digest": d}), &format!("1 of {any}")),
+            image(
+                json!({"tag": "4", "digest": a, "configDigest": e}),
+                "1 of linux/amd64",
+            ),
+            image(json!({"digest": d, "configDigest": e}), &one),
+            image(json!({"tag": "6", "digest": a}), &one),
         ]);
         let access = Access::unasked(json!({"uri": "a"}));
         for (tag, letter, count) in [
@@ -158,12 +183,17 @@ mod tests {
             (Some("3"), "b", None),
             (Some("4"), "a", None),
             (Some("5"), "a", None),
+            // An older writer left out by which digest some runtimes know it.
+            (Some("6"), "a", None),
             (None, "d", Some(1)),
             (None, "a", None),
         ] {
             let found = images.all(&access, tag, &digest(letter));
             assert_eq!(found.map(|f| f.len()), count, "{tag:?} {letter}");
         }
+        let known = images.digests("2", Some(&digest("b")));
+        assert_eq!(known.into_iter().collect::<Vec<_>>(), [&a, &b, &c, &e]);
+        assert!(images.digests("2", Some(&digest("a"))).is_empty());
         assert!(images.has(Some("3"), None) && !images.has(Some("5"), None));
         assert!(images.has(None, Some(&digest("d"))) && !images.has(None, Some(&digest("a"))));
     }

@@ -1,50 +1,41 @@
 //! Asking a registry which images a repository has. Tags are listed only where no condition names
 //! what is wanted; a tag that is known is asked for its digest alone, and is fetched only if it
-//! moved. One bad tag or platform never stops the others.
+//! moved. A wanted digest that a wanted tag means gets no Images of its own: the tag's answer for it.
+//! One bad tag or platform never stops the others.
 
 use crate::access::Access;
 use crate::found::{Found, Purpose};
 use crate::known::Images;
+use crate::meaning::others;
 use crate::message::Job;
 use crate::object::IMAGE;
-use crate::wanted::Wanted;
+use crate::tally::Tally;
+use crate::wanted::{Labels, Wanted};
 use crate::work::{Operator, Trouble};
 use futures::{StreamExt, TryStreamExt, stream};
 use muster_api::Platform;
-use muster_api::filter::Exact;
+use muster_api::filter::{Exact, Selection};
 use muster_registry::{
     Descriptor, Digest, Error, Fetched, ImageManifest, Manifest, Reference, Repository,
 };
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// How many tags of a repository are looked at at once; how many requests a host gets at once is
 /// the client's matter.
-const AT_ONCE: usize = 8;
+pub(crate) const AT_ONCE: usize = 8;
 /// How many images a tag may have, and how deep indexes may be nested.
 const MOST_IMAGES: usize = 1024;
 const DEEPEST: usize = 3;
 
-/// What came of listing.
-#[derive(Debug, Default)]
-pub(crate) struct Tally {
-    /// The names of the Images that are there now.
-    pub(crate) made: BTreeSet<String>,
-    /// The names of Images that may be there still.
-    pub(crate) unsure: BTreeSet<String>,
-    /// What could not be listed, and why.
-    pub(crate) failures: Vec<String>,
-    /// What a condition names and the registry does not have.
-    pub(crate) missing: Vec<String>,
-}
-
-impl Tally {
-    pub(crate) fn add(&mut self, other: Tally) {
-        self.made.extend(other.made);
-        self.unsure.extend(other.unsure);
-        self.failures.extend(other.failures);
-        self.missing.extend(other.missing);
-    }
+/// What is looked for in a repository.
+#[derive(Clone, Copy)]
+pub(crate) struct Look<'a> {
+    pub(crate) wanted: &'a Wanted,
+    /// Which conditions decide.
+    by: &'a Selection<Labels>,
+    /// What is there already.
+    pub(crate) known: &'a Images,
 }
 
 /// Lists one repository for one job.
@@ -64,18 +55,44 @@ impl Listing<'_> {
         let known = Images::read(self.operator, namespace, registry, repository).await?;
         let mut tally = Tally::default();
         let candidates = self.candidates(wanted, &mut tally).await?;
-        let looked = stream::iter(candidates)
-            .map(|candidate| self.look(wanted, &known, candidate))
-            .buffer_unordered(AT_ONCE);
-        let looked = looked.try_fold(&mut tally, async |tally, one| {
-            tally.add(one);
-            Ok(tally)
-        });
-        looked.await?;
+        let (tags, mut digests): (BTreeSet<Exact>, BTreeSet<Exact>) = candidates
+            .into_iter()
+            .partition(|candidate| matches!(candidate, Exact::Tag(_)));
+        let look = Look {
+            wanted,
+            by: &wanted.selection,
+            known: &known,
+        };
+        tally.add(self.look_at(look, tags.clone()).await?);
+        tally.answer(repository, &mut digests);
+        if wanted.is_narrowed() && !digests.is_empty() {
+            let look = Look {
+                by: &wanted.every,
+                ..look
+            };
+            for tags in others(wanted, &known, &tags, &digests) {
+                let meaning = self.meaning(look, tags, &digests).await?;
+                tally.add(self.look_at(look, meaning).await?);
+                tally.answer(repository, &mut digests);
+            }
+        }
+        tally.add(self.look_at(look, digests).await?);
         if !tally.failures.is_empty() {
             tally.unsure.extend(known.names());
         }
         Ok(tally)
+    }
+
+    /// Looks at some tags or digests.
+    async fn look_at(&self, look: Look<'_>, candidates: BTreeSet<Exact>) -> Result<Tally, Trouble> {
+        let looked = stream::iter(candidates)
+            .map(|candidate| self.look(look, candidate))
+            .buffer_unordered(AT_ONCE);
+        let tally = looked.try_fold(Tally::default(), async |mut tally, one| {
+            tally.add(one);
+            Ok(tally)
+        });
+        tally.await
     }
 
     /// The tags and digests to look at.
@@ -103,66 +120,74 @@ impl Listing<'_> {
     }
 
     /// Makes the Images behind a tag or a digest.
-    async fn look(
-        &self,
-        wanted: &Wanted,
-        known: &Images,
-        candidate: Exact,
-    ) -> Result<Tally, Trouble> {
+    async fn look(&self, look: Look<'_>, candidate: Exact) -> Result<Tally, Trouble> {
         let mut tally = Tally::default();
-        let client = &self.access.client;
-        let repository = &wanted.repository;
-        let (tag, name) = match &candidate {
-            Exact::Tag(tag) => (Some(tag.as_str()), format!("{repository}:{tag}")),
-            Exact::Digest(digest) => (None, format!("{repository}@{digest}")),
+        let (wanted, known) = (look.wanted, look.known);
+        let (client, repository) = (&self.access.client, &wanted.repository);
+        let name = spelled(repository, &candidate);
+        let tag = match &candidate {
+            Exact::Tag(tag) => Some(tag.as_str()),
+            Exact::Digest(_) => None,
         };
         // What cannot be asked for cannot be there.
         let Some(reference) = reference(repository, &candidate) else {
-            tally.missing.push(name);
+            tally.missing.insert(name);
             return Ok(tally);
         };
         if known.has(tag, reference.digest()) {
             let resolved = client.resolve(&reference).await;
             let Some(resolved) = self.unless_missing(&mut tally, &name, resolved).await? else {
-                return Ok(tally);
+                return Ok(tally.unless_failed(known, tag));
             };
             let digest = resolved.digest;
-            let Some(labels) = labels(wanted, tag, &digest) else {
+            if look.by.judge(tag, digest.as_str()).is_none() {
                 return Ok(tally);
-            };
+            }
             if let Some(images) = known.all(self.access, tag, &digest) {
-                let purpose = self.purpose(labels, images.len());
+                let purpose = self.purpose(wanted, tag, &digest, images.len());
                 for image in images {
                     let (name, body) = (image.name(), purpose.relabelled(image));
                     self.apply(&mut tally, name, &body).await?;
+                    tally.found(tag, image.digests());
                 }
                 return Ok(tally);
             }
         }
         let fetched = client.manifest(&reference).await;
         let Some(fetched) = self.unless_missing(&mut tally, &name, fetched).await? else {
-            return Ok(tally);
+            return Ok(tally.unless_failed(known, tag));
         };
-        let Some(labels) = labels(wanted, tag, &fetched.digest) else {
+        let digest = fetched.digest.clone();
+        if look.by.judge(tag, digest.as_str()).is_none() {
             return Ok(tally);
-        };
+        }
+        tally.found(tag, [digest.as_str()].into_iter());
         let found = self.images(&mut tally, repository, tag, fetched).await?;
         // What could not be listed counts too: with it missing, a later job has to look again.
         let count = found.len().saturating_add(tally.failures.len());
-        let purpose = self.purpose(labels, count);
+        let purpose = self.purpose(wanted, tag, &digest, count);
         for image in &found {
             let name = image.name(&self.access.name, repository);
             let body = purpose.object(repository, &name, image);
             self.apply(&mut tally, &name, &body).await?;
+            tally.found(tag, image.digests());
         }
-        Ok(tally)
+        Ok(tally.unless_failed(known, tag))
     }
 
-    fn purpose(&self, labels: BTreeMap<String, String>, count: usize) -> Purpose<'_> {
+    fn purpose<'a>(
+        &'a self,
+        wanted: &'a Wanted,
+        tag: Option<&'a str>,
+        means: &'a Digest,
+        count: usize,
+    ) -> Purpose<'a> {
         Purpose {
             access: self.access,
             job: self.job,
-            labels,
+            wanted,
+            tag,
+            means,
             count,
         }
     }
@@ -270,10 +295,16 @@ impl Listing<'_> {
     ) -> Result<Option<T>, Trouble> {
         match outcome {
             Err(Error::NotFound { .. }) => {
-                tally.missing.push(name.to_owned());
+                tally.missing.insert(name.to_owned());
                 Ok(None)
             }
-            outcome => self.judge(tally, outcome).await,
+            outcome => {
+                let outcome = self.judge(tally, outcome).await?;
+                if outcome.is_some() {
+                    tally.present.insert(name.to_owned());
+                }
+                Ok(outcome)
+            }
         }
     }
 
@@ -302,15 +333,13 @@ fn reference(repository: &Repository, candidate: &Exact) -> Option<Reference> {
     }
 }
 
-/// The labels of the conditions that an image meets; none if it is not wanted.
-fn labels(wanted: &Wanted, tag: Option<&str>, digest: &Digest) -> Option<BTreeMap<String, String>> {
-    let met = wanted.selection.judge(tag, digest.as_str())?;
-    Some(
-        met.into_iter()
-            .flatten()
-            .map(|(k, v)| (k.clone(), v.clone()))
-            .collect(),
-    )
+/// A tag or a digest as people write it, without the host.
+pub(crate) fn spelled(repository: &Repository, candidate: &Exact) -> String {
+    let repository = repository.name();
+    match candidate {
+        Exact::Tag(tag) => format!("{repository}:{tag}"),
+        Exact::Digest(digest) => format!("{repository}@{digest}"),
+    }
 }
 
 fn named(mut found: Vec<Found>, tag: Option<&str>, index: Option<&Digest>) -> Vec<Found> {

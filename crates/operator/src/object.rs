@@ -44,6 +44,10 @@ pub(crate) const LISTED: &str = "sbomscanner.kubewarden.io/listed";
 /// What a Registry names and its registry does not have, on a ScanJob: a JSON list.
 pub(crate) const NOT_FOUND: &str = "sbomscanner.kubewarden.io/not-found";
 
+/// The same on a Registry of the workload scan, as `repository:tag` or `repository@digest`, for as
+/// long as it is so.
+pub(crate) const MISSING: &str = "sbomscanner.kubewarden.io/last-missing";
+
 const SCANNER: &str = "sbomscanner.kubewarden.io";
 const STORAGE: &str = "storage.sbomscanner.kubewarden.io";
 const VERSION: &str = "v1alpha1";
@@ -245,6 +249,14 @@ struct Page<T> {
 /// Writes on an object which job it was last looked at for, and what else; `null` takes away.
 pub(crate) fn marked(job: &Job, annotations: Value) -> Value {
     json!({"metadata": {"labels": labels(job), "annotations": annotations}})
+}
+
+/// Has an object say by which digest of its configuration its image is known too: what was written
+/// before Images said so does not, and is otherwise as good as new.
+pub(crate) fn recognize(patch: &mut Value, image: &Value) {
+    if let Some(digest) = image["configDigest"].as_str() {
+        patch["imageMetadata"] = json!({"configDigest": digest});
+    }
 }
 
 /// What an annotation says.

@@ -1,6 +1,7 @@
 //! What of a Registry a job is about: its repositories with their conditions, or those that the job
 //! names. A job never widens its Registry: where all conditions must hold, naming some of them
-//! chooses the repository and the others hold too.
+//! chooses the repository and the others hold too. How an image is labelled is for all conditions
+//! of the Registry to say, whichever of them a job names.
 
 use crate::access::{Access, Condition, Filter};
 use crate::work::Trouble;
@@ -8,6 +9,7 @@ use muster_api::filter::{MatchCondition, Operator, Selection};
 use muster_registry::Repository;
 use serde::Deserialize;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// A repository that a ScanJob names, with the names of its conditions.
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -17,20 +19,52 @@ pub(crate) struct Target {
     pub(crate) match_conditions: Vec<String>,
 }
 
+/// Labels of images.
+pub(crate) type Labels = BTreeMap<String, String>;
+
 /// A repository and which of its images are wanted; a condition keeps the labels of what meets it.
 #[derive(Debug)]
 pub(crate) struct Wanted {
     pub(crate) repository: Repository,
-    pub(crate) selection: Selection<BTreeMap<String, String>>,
+    /// What the job is about.
+    pub(crate) selection: Arc<Selection<Labels>>,
+    /// What the Registry wants; the same thing, unless the job names conditions.
+    pub(crate) every: Arc<Selection<Labels>>,
 }
 
 impl Wanted {
     /// Everything in a repository.
     pub(crate) fn whole(repository: Repository) -> Self {
+        let everything = Arc::new(Selection::new(Vec::new(), Operator::And));
         Wanted {
             repository,
-            selection: Selection::new(Vec::new(), Operator::And),
+            selection: everything.clone(),
+            every: everything,
         }
+    }
+
+    /// Whether the job is about less than the Registry.
+    pub(crate) fn is_narrowed(&self) -> bool {
+        !Arc::ptr_eq(&self.selection, &self.every)
+    }
+
+    /// The labels of an image: those of the conditions that hold for what it was found by, and of
+    /// those that name another digest it is known by.
+    pub(crate) fn labels<'a>(
+        &self,
+        tag: Option<&str>,
+        found_by: &str,
+        digests: impl Iterator<Item = &'a str>,
+    ) -> Labels {
+        let holding = self.every.judge(tag, found_by).unwrap_or_default();
+        let mut labels: Labels = Labels::new();
+        for more in holding
+            .into_iter()
+            .chain(digests.flat_map(|digest| self.every.naming(digest)))
+        {
+            labels.extend(more.iter().map(|(key, value)| (key.clone(), value.clone())));
+        }
+        labels
     }
 }
 
@@ -76,22 +110,34 @@ fn select(access: &Access, filter: &Filter, names: &[String]) -> Result<Wanted, 
         )));
     }
     let operator = Operator::read(&filter.match_operator);
-    let chosen = |condition: &&Condition| {
-        operator == Operator::And || names.is_empty() || names.contains(&condition.name)
-    };
-    let mut conditions = Vec::new();
-    for condition in filter.match_conditions.iter().filter(chosen) {
+    let parse = |condition: &Condition| {
         let parsed = MatchCondition::parse(&condition.expression).map_err(|error| {
             Trouble::permanent(format!(
                 "the condition {} of the repository {} {error}",
                 condition.name, filter.name
             ))
         })?;
-        conditions.push((parsed, condition.labels.clone()));
+        Ok::<_, Trouble>((parsed, condition.labels.clone()))
+    };
+    let all = filter.match_conditions.iter();
+    let repository = access.repository(&filter.name)?;
+    if operator == Operator::And || names.is_empty() {
+        let every = all.map(parse).collect::<Result<_, _>>()?;
+        let every = Arc::new(Selection::new(every, operator));
+        return Ok(Wanted {
+            repository,
+            selection: every.clone(),
+            every,
+        });
     }
+    let chosen = all.clone().filter(|one| names.contains(&one.name));
+    let chosen = chosen.map(parse).collect::<Result<_, _>>()?;
+    // Those that the job does not name cannot spoil it.
+    let every = all.filter_map(|one| parse(one).ok()).collect();
     Ok(Wanted {
-        repository: access.repository(&filter.name)?,
-        selection: Selection::new(conditions, operator),
+        repository,
+        selection: Arc::new(Selection::new(chosen, operator)),
+        every: Arc::new(Selection::new(every, operator)),
     })
 }
 
@@ -143,6 +189,29 @@ mod tests {
             let case = format!("{operator} {target} {tag}");
             let expected = expected.map(|names| names.iter().map(|n| (*n).to_owned()).collect());
             assert_eq!(met(found, tag), expected, "{case}");
+        }
+    }
+
+    #[test]
+    fn an_image_is_labelled_by_every_condition_that_means_it() {
+        let condition = |name: &str, expression: &str| json!({"name": name, "expression": expression, "labels": {name: "true"}});
+        let access = Access::unasked(json!({"uri": "a", "repositories": [
+            {"name": "app", "matchOperator": "Or", "matchConditions": [
+                condition("tag", "tag == '1'"), condition("index", "digest == 'i'"),
+                condition("manifest", "digest == 'm'"), condition("other", "digest == 'o'"),
+                condition("not", "digest != 'i'"),
+            ]},
+        ]}));
+        for names in [json!([]), json!(["manifest"])] {
+            let target = targets(json!([{"name": "app", "matchConditions": names}]));
+            let found = wanted(&access, &target).unwrap();
+            let [Ok(found)] = &found[..] else {
+                panic!("one repository")
+            };
+            let labels = found.labels(Some("1"), "i", ["i", "m", "c"].into_iter());
+            let labels: Vec<&str> = labels.keys().map(String::as_str).collect();
+            assert_eq!(labels, ["index", "manifest", "tag"], "{names}");
+            assert_eq!(found.is_narrowed(), names != json!([]));
         }
     }
 

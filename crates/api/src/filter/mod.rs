@@ -102,6 +102,12 @@ impl MatchCondition {
 
     /// Whether the condition holds. For an image without a tag, what asks about the tag does not.
     pub fn holds(&self, tag: Option<&str>, digest: &str) -> bool {
+        match &self.exact {
+            // There may be a thousand of these, and as many images.
+            Some(Exact::Tag(text)) => return tag == Some(text.as_str()),
+            Some(Exact::Digest(text)) => return digest == text,
+            None => {}
+        }
         let tag = match (tag, self.asks_tag) {
             (None, true) => return false,
             (tag, _) => tag.unwrap_or_default(),

@@ -75,6 +75,24 @@ impl<T> Selection<T> {
         }
     }
 
+    /// The tags that conditions name.
+    pub fn tags(&self) -> impl Iterator<Item = &str> {
+        let exact = self.conditions.iter();
+        let exact = exact.filter_map(|(condition, _)| condition.exact());
+        exact.filter_map(|exact| match exact {
+            Exact::Tag(tag) => Some(tag.as_str()),
+            Exact::Digest(_) => None,
+        })
+    }
+
+    /// What the caller keeps for the conditions that name this very digest.
+    pub fn naming(&self, digest: &str) -> impl Iterator<Item = &T> {
+        let names = move |exact: &Exact| matches!(exact, Exact::Digest(named) if named == digest);
+        let naming = self.conditions.iter();
+        let naming = naming.filter(move |(condition, _)| condition.exact().is_some_and(names));
+        naming.map(|(_, kept)| kept)
+    }
+
     /// Whether a tag may be wanted, as far as that can be said before its digest is known.
     pub fn may_want(&self, tag: &str) -> bool {
         let mut verdicts = self

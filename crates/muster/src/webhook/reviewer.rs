@@ -3,6 +3,7 @@
 //! question that cannot be answered does not touch another.
 
 use super::configuration::{DEFAULTS, VERDICT};
+use futures::future::BoxFuture;
 use http::{Method, Request, StatusCode};
 use http_body_util::BodyExt;
 use muster_apiserver::body::RequestBody;
@@ -79,8 +80,8 @@ async fn read(mut body: RequestBody) -> Result<Vec<u8>, Status> {
     Ok(read)
 }
 
-impl Handler for Reviewer {
-    async fn handle(&self, request: Request<RequestBody>) -> Answer {
+impl Reviewer {
+    async fn answer(&self, request: Request<RequestBody>) -> Answer {
         let question = match request.uri().path() {
             DEFAULTS => Question::Defaults,
             VERDICT => Question::Verdict,
@@ -101,5 +102,11 @@ impl Handler for Reviewer {
             tracing::debug!(%wrong, "a review that cannot be answered");
             respond::error(&wrong)
         })
+    }
+}
+
+impl Handler for Reviewer {
+    fn handle(&self, request: Request<RequestBody>) -> BoxFuture<'_, Answer> {
+        Box::pin(self.answer(request))
     }
 }

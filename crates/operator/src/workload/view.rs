@@ -6,15 +6,13 @@ use super::configuration::Configuration;
 use super::ladder::{self, Holdings, Wishes};
 use super::pod::{Owner, Pod};
 use super::report::{Images, Place};
+use crate::missing;
 use kube::api::ObjectMeta;
 use muster_api::guard;
 use muster_registry::Host;
 use serde_json::json;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
-
-/// What a managed Registry names and its registry does not have, on the Registry: a JSON list.
-pub(crate) const MISSING: &str = "sbomscanner.kubewarden.io/last-missing";
 
 /// What a namespace wants, by the Registry that gets it.
 pub(crate) type Wanted = BTreeMap<Place, (Host, Wishes)>;
@@ -115,7 +113,7 @@ impl View {
     pub(crate) fn registry(&mut self, place: &Place, metadata: Option<ObjectMeta>) -> Affected {
         let registry = metadata.map(|metadata| Registry {
             managed: guard::is_managed(&json!({"metadata": {"labels": metadata.labels}})),
-            missing: missing(&metadata),
+            missing: missing::of(&metadata),
         });
         let before = match registry.clone() {
             Some(registry) => self.registries.insert(place.clone(), registry),
@@ -293,8 +291,5 @@ pub(crate) enum Affected {
     Around(String),
 }
 
-fn missing(metadata: &ObjectMeta) -> BTreeSet<String> {
-    let text = crate::object::noted(metadata, MISSING);
-    text.and_then(|text| serde_json::from_str(text).ok())
-        .unwrap_or_default()
-}
+#[cfg(test)]
+mod tests;

@@ -14,6 +14,8 @@ pub(crate) struct Container {
     name: String,
     /// What leads to its image; nothing if it names none.
     pub(crate) link: Option<String>,
+    /// Why its image cannot be scanned, as far as whoever wrote the report knows.
+    message: Option<String>,
 }
 
 /// What is known of the images that some containers ask for, by their links.
@@ -21,7 +23,9 @@ pub(crate) struct Container {
 pub(crate) struct Known {
     /// The images, one for each platform.
     pub(crate) images: HashMap<String, BTreeSet<Key>>,
-    /// Their reports, which are named like them.
+    /// Which of them have a report, which is named like its image.
+    pub(crate) scanned: HashMap<String, BTreeSet<Key>>,
+    /// Those reports, where more than their number is asked for.
     pub(crate) reports: HashMap<String, Vec<(Key, Body)>>,
     /// The findings of all platforms, each counted once.
     pub(crate) counts: HashMap<String, Counts>,
@@ -34,6 +38,7 @@ pub(crate) fn containers(body: &Body) -> Vec<Container> {
     let container = |container: &Value| Container {
         name: container["name"].as_str().unwrap_or_default().to_owned(),
         link: muster_api::link::of_container(container),
+        message: container["message"].as_str().map(str::to_owned),
     };
     list.into_iter().flatten().map(container).collect()
 }
@@ -57,15 +62,11 @@ pub(crate) fn complete(
             separate(at, &mut text);
             quote(container, known, &mut text, &mut blobs);
         }
-        let statuses: Vec<Value> = containers
-            .iter()
-            .map(
-                |container| json!({"name": container.name, "scanStatus": status(container, known)}),
-            )
-            .collect();
-        let status = json!({ "containerStatuses": statuses });
-        text.put_slice(format!("],\"status\":{status}").as_bytes());
+        text.put_u8(b']');
     }
+    let statuses = containers.iter().map(|container| status(container, known));
+    let status = json!({ "containerStatuses": statuses.collect::<Vec<_>>() });
+    text.put_slice(format!(",\"status\":{status}").as_bytes());
     let mut sum = Counts::default();
     for link in containers
         .iter()
@@ -89,21 +90,29 @@ fn separate(at: usize, text: &mut BytesMut) {
     }
 }
 
+const COMPLETE: &str = "ScanComplete";
+
+/// What is said of a container; what stood in the way of a scan that is complete does no longer.
+fn status(container: &Container, known: &Known) -> Value {
+    let progress = progress(container, known);
+    let mut status = json!({"name": container.name, "scanStatus": progress});
+    match &container.message {
+        Some(message) if progress != COMPLETE => status["message"] = json!(message),
+        _ => {}
+    }
+    status
+}
+
 /// How far the image of a container is scanned.
-fn status(container: &Container, known: &Known) -> &'static str {
+fn progress(container: &Container, known: &Known) -> &'static str {
     let link = container.link.as_deref().unwrap_or_default();
     let images = known.images.get(link).filter(|images| !images.is_empty());
     let Some(images) = images else {
         return "WaitingForScan";
     };
-    let reports = known
-        .reports
-        .get(link)
-        .map(Vec::as_slice)
-        .unwrap_or_default();
-    let has_report = |image: &Key| reports.iter().any(|(report, _)| report == image);
-    match images.iter().all(has_report) {
-        true => "ScanComplete",
+    let scanned = known.scanned.get(link);
+    match scanned.is_some_and(|scanned| images.is_subset(scanned)) {
+        true => COMPLETE,
         false => "ScanInProgress",
     }
 }
@@ -161,8 +170,8 @@ mod tests {
             "spec": {"containers": [
                 {"name": "done", "imageRef": {"registry": "r", "namespace": "art", "repository": "a", "tag": "1"}},
                 {"name": "half", "imageRef": {"registry": "r", "namespace": "art", "repository": "b", "tag": "1"}},
-                {"name": "none", "imageRef": {"registry": "r", "namespace": "art", "repository": "c", "tag": "1"}},
-                {"name": "done", "imageRef": {"registry": "r", "namespace": "art", "repository": "a", "tag": "1"}},
+                {"name": "none", "imageRef": {"registry": "r", "namespace": "art", "repository": "c", "tag": "1"}, "message": "gone"},
+                {"name": "done", "imageRef": {"registry": "r", "namespace": "art", "repository": "a", "tag": "1"}, "message": "late"},
             ]},
         });
         let stored = Body::encode(&tree, &[]);
@@ -171,6 +180,10 @@ mod tests {
             images: HashMap::from([
                 (a.clone(), BTreeSet::from([key("a-amd"), key("a-arm")])),
                 (b.clone(), BTreeSet::from([key("b-amd"), key("b-arm")])),
+            ]),
+            scanned: HashMap::from([
+                (a.clone(), BTreeSet::from([key("a-amd"), key("a-arm")])),
+                (b.clone(), BTreeSet::from([key("b-amd")])),
             ]),
             reports: HashMap::from([
                 (
@@ -196,13 +209,23 @@ mod tests {
             json!({"critical": 2, "high": 5, "medium": 0, "low": 0, "unknown": 7, "suppressed": 6});
         assert_eq!(brief["summary"], summary);
         assert_eq!(brief.get("containers"), None);
+        let messages = brief.pointer("/status/containerStatuses").unwrap();
+        let messages = messages.as_array().unwrap().iter();
+        let messages: Vec<&Value> = messages.map(|status| &status["message"]).collect();
+        assert_eq!(
+            messages,
+            [&json!(null), &json!(null), &json!("gone"), &json!(null)]
+        );
         let full = complete(&stored, &containers, &known, Detail::Full);
         let mut whole = BytesMut::new();
         full.render(5, &mut whole, |digest| format!("[{}]", digest.0[0]).into());
         let whole: Value = serde_json::from_slice(&whole).unwrap();
         assert_eq!(whole["metadata"]["resourceVersion"], "5");
         assert_eq!(whole["spec"], tree["spec"]);
-        assert_eq!(whole["summary"], summary);
+        assert_eq!(
+            (&whole["summary"], &whole["status"]),
+            (&summary, &brief["status"])
+        );
         let statuses = whole.pointer("/status/containerStatuses").unwrap();
         let statuses: Vec<_> = statuses
             .as_array()

@@ -176,7 +176,7 @@ SELECT link, critical, high, medium, low, unknown, suppressed
 FROM tally
 WHERE link = ANY ($1)";
 
-const FOUND_IMAGES: &str = "
+const FOUND: &str = "
 SELECT f.value, f.namespace, f.name
 FROM unnest($3::TEXT[]) v (value)
 CROSS JOIN LATERAL (
@@ -221,31 +221,35 @@ async fn known(
         let counts = Counts([critical, high, medium, low, unknown, suppressed]);
         known.counts.insert(original(link), counts);
     }
-    if detail == Detail::Full {
-        let find = |statement: &'static str, resource: &'static str| {
-            sqlx::query(statement)
-                .bind(resource)
-                .bind(LINK)
-                .bind(&values)
-        };
-        {
-            let mut rows = find(FOUND_IMAGES, IMAGES).fetch(&mut *transaction);
-            while let Some(row) = rows.try_next().await.map_err(&failed)? {
-                let (link, key) = place(&row).map_err(&failed)?;
-                known.images.entry(original(link)).or_default().insert(key);
-            }
-        }
-        let mut rows = find(FOUND_REPORTS, REPORTS).fetch(&mut *transaction);
+    let find = |statement: &'static str, resource: &'static str| {
+        sqlx::query(statement)
+            .bind(resource)
+            .bind(LINK)
+            .bind(&values)
+    };
+    {
+        let mut rows = find(FOUND, IMAGES).fetch(&mut *transaction);
         while let Some(row) = rows.try_next().await.map_err(&failed)? {
             let (link, key) = place(&row).map_err(&failed)?;
-            let report = (key, body::read(&row, 3)?);
-            known
-                .reports
-                .entry(original(link))
-                .or_default()
-                .push(report);
+            known.images.entry(original(link)).or_default().insert(key);
         }
     }
+    // Only who asks for the reports has them read.
+    let statement = match detail {
+        Detail::Brief => FOUND,
+        Detail::Full => FOUND_REPORTS,
+    };
+    let mut rows = find(statement, REPORTS).fetch(&mut *transaction);
+    while let Some(row) = rows.try_next().await.map_err(&failed)? {
+        let (link, key) = place(&row).map_err(&failed)?;
+        let link = original(link);
+        if detail == Detail::Full {
+            let report = (key.clone(), body::read(&row, 3)?);
+            known.reports.entry(link.clone()).or_default().push(report);
+        }
+        known.scanned.entry(link).or_default().insert(key);
+    }
+    drop(rows);
     transaction.commit().await.map_err(&failed)?;
     Ok(known)
 }

@@ -131,7 +131,7 @@ SELECT t.link, t.critical, t.high, t.medium, t.low, t.unknown, t.suppressed
 FROM json_each($1) j
 CROSS JOIN tally t ON t.link = j.value";
 
-const FOUND_IMAGES: &str = "
+const FOUND: &str = "
 SELECT f.value, f.namespace, f.name
 FROM clock c
 CROSS JOIN json_each($2) j
@@ -165,25 +165,30 @@ async fn known(
         let counts = Counts([critical, high, medium, low, unknown, suppressed]);
         known.counts.insert(link, counts);
     }
-    if detail == Detail::Brief {
-        return Ok(known);
-    }
     let find = |statement: &'static str, resource: &'static str| {
         let query = sqlx::query(statement).bind(resource);
         query.bind(links.clone()).bind(LINK)
     };
     {
-        let mut rows = find(FOUND_IMAGES, IMAGES).fetch(&mut *transaction);
+        let mut rows = find(FOUND, IMAGES).fetch(&mut *transaction);
         while let Some(row) = rows.try_next().await? {
             let (link, key) = place(&row)?;
             known.images.entry(link).or_default().insert(key);
         }
     }
-    let mut rows = find(FOUND_REPORTS, REPORTS).fetch(&mut *transaction);
+    // Only who asks for the reports has them read.
+    let statement = match detail {
+        Detail::Brief => FOUND,
+        Detail::Full => FOUND_REPORTS,
+    };
+    let mut rows = find(statement, REPORTS).fetch(&mut *transaction);
     while let Some(row) = rows.try_next().await? {
         let (link, key) = place(&row)?;
-        let body = BodyRow::unpack(&row, 3).map_err(Fault::Store)?;
-        known.reports.entry(link).or_default().push((key, body));
+        if detail == Detail::Full {
+            let report = (key.clone(), BodyRow::unpack(&row, 3).map_err(Fault::Store)?);
+            known.reports.entry(link.clone()).or_default().push(report);
+        }
+        known.scanned.entry(link).or_default().insert(key);
     }
     drop(rows);
     Ok(known)

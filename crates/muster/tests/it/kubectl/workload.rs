@@ -107,3 +107,72 @@ fn a_deployment_is_exposed_by_a_service() -> Result<()> {
     assert_eq!(read["spec"]["ports"][0]["targetPort"], 80);
     Ok(())
 }
+
+#[test]
+fn a_workloads_report_is_a_line_that_says_how_far_it_is_scanned() -> Result<()> {
+    let scene = Scene::new("workload-report")?;
+    scene.run("create deployment web --image=nginx:1")?;
+    let uid = scene.run("get deployment web -o jsonpath={.metadata.uid}")?;
+    let space = &scene.namespace;
+    let storage = "storage.sbomscanner.kubewarden.io/v1alpha1";
+    let digest = format!("sha256:{}", "0123456789abcdef".repeat(4));
+    let container = |name: &str, repository: &str, selector: Value| {
+        let mut reference = json!({
+            "registry": "hub", "namespace": space, "repository": repository,
+        });
+        for (key, value) in selector.as_object().into_iter().flatten() {
+            reference[key] = value.clone();
+        }
+        json!({"name": name, "imageRef": reference})
+    };
+    let mut gone = container("gone", "team/app", json!({"digest": digest}));
+    gone["message"] = json!("the registry no longer has it");
+    let report = json!({
+        "apiVersion": storage, "kind": "WorkloadScanReport",
+        "metadata": {"name": "deployment-web", "ownerReferences": [
+            {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web", "uid": uid},
+        ]},
+        "spec": {"containers": [container("web", "library/nginx", json!({"tag": "1"})), gone]},
+    });
+    let about = json!({"registry": "hub", "repository": "library/nginx", "tag": "1"});
+    let image = json!({
+        "apiVersion": storage, "kind": "Image", "metadata": {"name": "nginx"},
+        "imageMetadata": about,
+    });
+    let finding = |cve: &str| json!({"cve": cve, "packageName": "p", "severity": "HIGH"});
+    let found = json!({
+        "apiVersion": storage, "kind": "VulnerabilityReport", "metadata": {"name": "nginx"},
+        "imageMetadata": about,
+        "report": {"results": [
+            {"target": "t", "vulnerabilities": [finding("CVE-1"), finding("CVE-2")]},
+        ]},
+    });
+    let row = || -> Result<Vec<String>> {
+        let table = scene.run("get workloadscanreports -o wide")?;
+        let rows = cells(&table);
+        assert_eq!(rows[0][..4], ["NAME", "KIND", "WORKLOAD", "CONTAINERS"]);
+        assert!(rows[0].contains(&"IMAGES"), "{table}");
+        Ok(rows[1].iter().map(|cell| (*cell).to_owned()).collect())
+    };
+    let images = "library/nginx:1,team/app@sha256:0123456789ab".to_owned();
+    scene.apply(&report.to_string())?;
+    let begun = row()?;
+    assert_eq!(
+        begun[..5],
+        ["deployment-web", "Deployment", "web", "0/2", "0"]
+    );
+    scene.apply(&image.to_string())?;
+    assert_eq!(row()?[3], "0/2");
+    scene.apply(&found.to_string())?;
+    let done = row()?;
+    assert_eq!(
+        done[..6],
+        ["deployment-web", "Deployment", "web", "1/2", "0", "2"]
+    );
+    assert!(done.contains(&images), "{done:?}");
+    let shown = scene.run("get workloadscanreports")?;
+    assert!(!shown.contains(&images), "{shown}");
+    let messages = "get wsr deployment-web -o jsonpath={.status.containerStatuses[*].message}";
+    assert_eq!(scene.run(messages)?, "the registry no longer has it");
+    Ok(())
+}

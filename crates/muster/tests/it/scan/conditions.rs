@@ -33,6 +33,20 @@ impl Bench {
             .map(drop)
     }
 
+    /// Applies what only the workload scan itself may write.
+    pub(super) fn apply_as_operator(&self, object: &Value) -> Result<()> {
+        let arguments = [
+            "apply",
+            "--as=muster",
+            "--as-group=system:masters",
+            "-f",
+            "-",
+        ];
+        self.kubectl
+            .succeed_with(&arguments, &object.to_string())
+            .map(drop)
+    }
+
     /// Runs a job to its end; returns its reason and message, and the job.
     pub(crate) fn scan(&self, name: &str, spec: Value) -> Result<(String, Value)> {
         self.apply(&json!({

@@ -168,3 +168,48 @@ async fn an_identity_token_is_exchanged_for_what_the_registry_takes() -> Result<
     }
     keeps(&bench, &[IDENTITY_TOKEN, "hunter2hunter2", &token])
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_workload_scan_has_its_credentials_where_it_is_installed() -> Result<()> {
+    let server = Registry::start_with(Setup {
+        login: Login::Password,
+        ..Setup::default()
+    })?;
+    image(&Pusher::new(&server)?, "team/app", Some("1"), 2000).await?;
+    let host = server.host();
+    let bench = Bench::start()?;
+    let pair = BASE64_STANDARD.encode(format!("{USERNAME}:{PASSWORD}"));
+    let mut installed = secret("pull", json!({&host: {"auth": pair}}));
+    installed["metadata"]["namespace"] = json!("muster");
+    bench.apply(&installed)?;
+    let object = |name: &str| {
+        registry(
+            &host,
+            json!({
+                "catalogType": "NoCatalog", "repositories": [{"name": "team/app"}], "authSecret": name,
+            }),
+        )
+    };
+    let managed = |name: &str| {
+        let mut object = object(name);
+        object["metadata"]["labels"] = json!({"sbomscanner.kubewarden.io/workloadscan": "true"});
+        object
+    };
+    // Nobody else gets at them.
+    bench.apply(&object("pull"))?;
+    let (reason, _) = bench.scan("plain", json!({"registry": "local"}))?;
+    let word = "Secret default/pull does not exist";
+    assert!(reason.contains(word), "{reason}");
+    bench.kubectl.succeed(&["delete", "registry", "local"])?;
+
+    bench.apply_as_operator(&managed("pull"))?;
+    let (reason, _) = bench.scan("managed", json!({"registry": "local"}))?;
+    assert!(reason.contains("AllImagesScanned"), "{reason}");
+    // Nor does it use what lies beside the Registry.
+    bench.apply(&secret("beside", json!({&host: {"auth": pair}})))?;
+    bench.apply_as_operator(&managed("beside"))?;
+    let (reason, _) = bench.scan("beside", json!({"registry": "local"}))?;
+    let word = "Secret muster/beside does not exist";
+    assert!(reason.contains(word), "{reason}");
+    keeps(&bench, &[PASSWORD])
+}

@@ -8,6 +8,7 @@ mod changed;
 pub(crate) mod conditions;
 mod credentials;
 mod data;
+mod digests;
 pub(crate) mod discovery;
 pub(crate) mod faults;
 mod killed;
@@ -242,7 +243,7 @@ async fn a_scan_job_finds_what_is_wrong_with_a_workload() -> Result<()> {
     let table = kubectl.succeed(&["get", "workloadscanreports"])?;
     let row = table.lines().nth(1).context("a row")?;
     let cells: Vec<&str> = row.split_whitespace().collect();
-    assert_eq!(&cells[..3], ["deployment-app", "2", "1"], "{table}");
+    assert_eq!(&cells[..3], ["deployment-app", "1/2", "1"], "{table}");
 
     // What was read can be put back; what is computed of it is ignored with a warning.
     let replaced = kubectl.run(&["replace", "-f", "-"], &report.to_string())?;

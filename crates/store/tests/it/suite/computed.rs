@@ -36,12 +36,16 @@ fn about(tag: &str, platform: &str) -> Thing {
     thing
 }
 
-/// What was found in it: identifiers, all of high severity.
+/// What was found in it: identifiers, all of high severity; those with an exclamation mark are
+/// suppressed.
 fn findings(tag: &str, platform: &str, found: &[&str]) -> Thing {
     let list: Vec<Value> = found
         .iter()
         .map(|cve| {
-            json!({"cve": cve, "packageName": "p", "installedVersion": "1", "severity": "HIGH"})
+            json!({
+                "cve": cve.trim_end_matches('!'), "packageName": "p", "installedVersion": "1",
+                "severity": "HIGH", "suppressed": cve.ends_with('!'),
+            })
         })
         .collect();
     let results = json!([{"target": "t", "vulnerabilities": list}]).to_string();
@@ -62,7 +66,9 @@ async fn read(store: &Shared, name: &str) -> Value {
         .await
         .unwrap();
     let tree = computed[0].tree(stored.revision);
-    assert_eq!(brief[0].tree(0)["summary"], tree["summary"]);
+    let brief = brief[0].tree(0);
+    assert_eq!(brief["summary"], tree["summary"]);
+    assert_eq!(brief["status"], tree["status"]);
     tree
 }
 
@@ -272,6 +278,95 @@ pub(crate) async fn findings_of_another_shape_count_nothing(store: Shared) {
     let none = about("1", "arm").of(REPORTS);
     none.create(&store).await;
     assert_eq!(read(&store, "a").await["summary"]["unknown"], 0);
+}
+
+pub(crate) async fn what_has_to_be_mended_twice_counts_twice(store: Shared) {
+    let platforms = ["amd", "arm"];
+    for (tag, found) in [
+        ("same", [&["CVE-1"][..], &["CVE-1"]]),
+        ("apart", [&["CVE-1"], &["CVE-2"]]),
+        ("half", [&["CVE-1!"], &["CVE-1"]]),
+        ("quiet", [&["CVE-1!"], &["CVE-1!"]]),
+    ] {
+        for (platform, found) in platforms.iter().zip(found) {
+            image(tag, platform).create(&store).await;
+            findings(tag, platform, found).create(&store).await;
+        }
+    }
+    for (name, tags, high, suppressed) in [
+        // Once for all platforms of a container.
+        ("platforms", &["same"][..], 1, 0),
+        ("differing", &["apart"], 2, 0),
+        // For each container, whether or not it runs what another one does.
+        ("twice", &["same", "same"], 2, 0),
+        ("both", &["same", "apart"], 3, 0),
+        // What is suppressed on one platform only is to be mended, and is suppressed.
+        ("half", &["half"], 1, 1),
+        ("quiet", &["quiet"], 0, 1),
+        ("all", &["same", "apart", "half", "quiet"], 4, 2),
+    ] {
+        workload(name, tags).create(&store).await;
+        let summary = read(&store, name).await["summary"].clone();
+        let counted = (&summary["high"], &summary["suppressed"]);
+        assert_eq!(counted, (&json!(high), &json!(suppressed)), "{name}");
+    }
+}
+
+pub(crate) async fn every_step_of_a_scan_is_an_event(store: Shared) {
+    let workloads = resource(WORKLOADS);
+    let mut last = workload("a", &["1"]).create(&store).await;
+    let (amd, arm) = (image("1", "amd"), image("1", "arm"));
+    let (in_amd, in_arm) = (findings("1", "amd", &["CVE-1"]), findings("1", "arm", &[]));
+    for (thing, comes, status) in [
+        (&amd, true, "ScanInProgress"),
+        (&in_amd, true, "ScanComplete"),
+        (&arm, true, "ScanInProgress"),
+        (&in_arm, true, "ScanComplete"),
+        (&in_amd, false, "ScanInProgress"),
+        (&amd, false, "ScanComplete"),
+        (&arm, false, "WaitingForScan"),
+        (&in_arm, false, "WaitingForScan"),
+    ] {
+        match comes {
+            true => drop(thing.create(&store).await),
+            false => {
+                let stored = store.get(&thing.resource, &thing.key).await;
+                let revision = stored.unwrap().unwrap().revision;
+                thing.delete(&store, revision).await;
+            }
+        }
+        let events = store.events(&workloads, last, 10).await.unwrap();
+        let [event] = &events[..] else {
+            panic!("one event when {:?} changes: {events:?}", thing.key)
+        };
+        assert_eq!(
+            (event.revision, event.event),
+            (last + 1, EventType::Modified)
+        );
+        last = event.revision;
+        let computed = store.compute(&workloads, vec![event.body.clone()], Detail::Full);
+        let seen = computed.await.unwrap()[0].tree(last);
+        assert_eq!(statuses(&seen), [status], "{:?}", thing.key);
+        assert_eq!(statuses(&read(&store, "a").await), [status]);
+    }
+}
+
+pub(crate) async fn what_stands_in_the_way_of_a_scan_is_told_until_it_is_done(store: Shared) {
+    let mut report = workload("a", &["1", "2"]);
+    report.tree["spec"]["containers"][0]["message"] = json!("the registry does not have it");
+    report.create(&store).await;
+    let messages = async || {
+        let report = read(&store, "a").await;
+        let statuses = report["status"]["containerStatuses"].as_array().unwrap();
+        let messages = statuses.iter().map(|status| status["message"].clone());
+        messages.collect::<Vec<_>>()
+    };
+    let told = [json!("the registry does not have it"), Value::Null];
+    assert_eq!(messages().await, told);
+    image("1", "amd").create(&store).await;
+    assert_eq!(messages().await, told);
+    findings("1", "amd", &[]).create(&store).await;
+    assert_eq!(messages().await, [Value::Null, Value::Null]);
 }
 
 /// How many reports one change of one image concerns; more than two portions.

@@ -74,6 +74,9 @@ macro_rules! every_case {
                 a_change_of_an_image_is_one_of_every_report_it_is_in
                 findings_written_at_once_are_all_counted
                 findings_of_another_shape_count_nothing
+                what_has_to_be_mended_twice_counts_twice
+                every_step_of_a_scan_is_an_event
+                what_stands_in_the_way_of_a_scan_is_told_until_it_is_done
                 a_change_reaches_any_number_of_reports_once;
             forgetting:
                 a_compacted_revision_is_refused_and_later_ones_are_not
