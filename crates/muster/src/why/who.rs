@@ -106,7 +106,7 @@ impl Join {
         self.answer.workload_count += 1;
         for container in workload.containers() {
             self.answer.container_count += 1;
-            if container.standing.scan_status != "ScanComplete" {
+            if !matches!(container.standing.scan_status.as_str(), "" | "ScanComplete") {
                 self.answer.not_scanned += 1;
             }
             let Some(link) = container.link else {

@@ -1,10 +1,14 @@
-//! `muster up --kubeconfig`: another server plays the cluster that is looked at.
+//! `muster up --kubeconfig`: a real cluster, or another server that plays one, is looked at.
 
+use crate::workload::{Site, is_complete, push};
 use anyhow::{Context, Result, ensure};
 use muster_testkit::kubectl::Kubectl;
+use muster_testkit::kubernetes::{Kubernetes, Options};
 use muster_testkit::muster::Muster;
+use muster_testkit::registry::Registry;
 use muster_testkit::wait;
 use serde_json::{Value, json};
+use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
@@ -152,5 +156,107 @@ fn a_server_does_not_look_at_itself() -> Result<()> {
         error.contains("the kubeconfig of this server itself"),
         "{error}"
     );
+    Ok(())
+}
+
+/// Everything that somebody asked of kube-apiserver, by its audit log: verb and resource.
+fn asked(log: &Path, user: &str) -> Result<Vec<(String, String)>> {
+    let mut asked = Vec::new();
+    for line in std::fs::read_to_string(log)?.lines() {
+        let entry: Value = serde_json::from_str(line)?;
+        if entry["user"]["username"] == user {
+            let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+            asked.push((text(&entry["verb"]), text(&entry["objectRef"]["resource"])));
+        }
+    }
+    Ok(asked)
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_real_cluster_is_inspected_and_nothing_is_written_there() -> Result<()> {
+    let files = tempfile::tempdir()?;
+    let (policy, log) = (
+        files.path().join("policy.yaml"),
+        files.path().join("audit.log"),
+    );
+    let rules = "apiVersion: audit.k8s.io/v1\nkind: Policy\nomitStages: [RequestReceived]\nrules: [{level: Metadata}]\n";
+    std::fs::write(&policy, rules)?;
+    let kubernetes = Kubernetes::start(&Options {
+        arguments: vec![
+            format!("--audit-policy-file={}", policy.display()),
+            format!("--audit-log-path={}", log.display()),
+        ],
+        ..Options::default()
+    })?;
+    let registry = Registry::start()?;
+    push(&registry, "team/app", Some("1.0"), 2024).await?;
+    let there = Kubectl::new(&kubernetes.kubeconfig_path())?;
+    let cluster = Site {
+        kubectl: &there,
+        host: registry.host(),
+    };
+    cluster.namespace("web", json!({"team": "a"}))?;
+    let (_, set) = cluster.deployment("web", "shop")?;
+    let image = cluster.image("team/app:1.0");
+    cluster.pod("web", "shop-1-a", Some(&set), &[("app", &image)])?;
+
+    // Whoever looks could write there, if it wanted to.
+    let inspector = kubernetes.user_path("inspector", &["system:masters"])?;
+    let inspector = inspector.to_str().context("a path is text")?;
+    let data = files.path().join("data");
+    std::fs::create_dir(&data)?;
+    crate::scan::data(&data)?;
+    let data = data.to_str().context("a path is text")?;
+    let home = Muster::start_with(BINARY, &["--kubeconfig", inspector, "--database", data])?;
+    let here = Kubectl::new(&home.kubeconfig_path())?;
+    let site = Site {
+        kubectl: &here,
+        host: registry.host(),
+    };
+    site.configure(json!({}))?;
+    let report = site.reported("web", "deployment-shop", "a scan", is_complete);
+    let report = report.with_context(|| home.process().log_tail())?;
+    assert_eq!(report["metadata"]["ownerReferences"][0]["name"], "shop");
+    let shown = here.succeed(&["get", "workloadscanreports", "-A"])?;
+    let line = shown.lines().nth(1).unwrap_or_default();
+    for word in ["web", "deployment-shop", "Deployment", "shop"] {
+        assert!(line.split_whitespace().any(|cell| cell == word), "{shown}");
+    }
+    let plan = Command::new(BINARY)
+        .args([
+            "why",
+            "deployment/shop",
+            "-n",
+            "web",
+            "-o",
+            "json",
+            "--kubeconfig",
+        ])
+        .arg(home.kubeconfig_path())
+        .output()?;
+    let plan: Value = serde_json::from_slice(&plan.stdout)?;
+    assert_eq!(plan["containers"][0]["scanStatus"], "ScanComplete");
+    assert_eq!(
+        plan["upgrades"][0]["to"],
+        json!(["3.0.11-1~deb12u3"]),
+        "{plan:#}"
+    );
+
+    // The report goes with the workload.
+    for object in ["pod/shop-1-a", "replicaset/shop-1", "deployment/shop"] {
+        there.succeed(&["-n", "web", "delete", object, "--now"])?;
+    }
+    site.unreported("web", "deployment-shop")?;
+
+    let asked = asked(&log, "inspector")?;
+    let written: Vec<_> = asked
+        .iter()
+        .filter(|(verb, _)| !["get", "list", "watch"].contains(&verb.as_str()))
+        .collect();
+    assert!(written.is_empty(), "{written:?}");
+    for resource in ["pods", "namespaces"] {
+        let watched = ("watch".to_owned(), resource.to_owned());
+        assert!(asked.contains(&watched), "{resource}: {asked:?}");
+    }
     Ok(())
 }

@@ -204,6 +204,8 @@ fn it_says_who_has_a_vulnerability_and_what_a_workload_has_to_upgrade() -> Resul
         (&json!(2), &json!(2))
     );
 
+    assert_eq!(answer["notScanned"], 1, "{answer:#}");
+
     let none = told(&muster, "CVE-1999-0001 -n shop")?;
     assert!(
         none.contains("No workload in namespace shop has CVE-1999-0001"),

@@ -189,25 +189,21 @@ impl Index {
         }
     }
 
-    /// A few of the lists that are not what they should be, each once.
-    pub(super) fn corrections(&mut self, most: usize) -> Vec<Correction> {
-        let mut corrections = Vec::new();
-        while corrections.len() < most {
-            let Some(name) = self.doubtful.pop_first() else {
-                break;
-            };
-            let Some(image) = self.images.get(&name) else {
-                continue;
-            };
-            let reports = self.wanted(image);
-            if !reports.iter().eq(image.told.iter()) {
-                let image = name;
-                corrections.push(Correction { image, reports });
-            } else if image.by == By::Search && reports.is_empty() {
-                self.lost(&name);
-            }
+    /// The Images whose lists are to be looked at now; what changes from here on is for the next round.
+    pub(super) fn round(&mut self) -> Vec<Arc<Name>> {
+        take(&mut self.doubtful).into_iter().collect()
+    }
+
+    /// What the list of an Image should be, if it is another one.
+    pub(super) fn correction(&mut self, name: &Arc<Name>) -> Option<Correction> {
+        let image = self.images.get(name)?;
+        let reports = self.wanted(image);
+        if reports.iter().eq(image.told.iter()) {
+            self.tidy_image(name);
+            return None;
         }
-        corrections
+        let image = name.clone();
+        Some(Correction { image, reports })
     }
 
     /// A list was written.
@@ -215,8 +211,17 @@ impl Index {
         let Correction { image, reports } = correction;
         if let Some(known) = self.images.get_mut(&image) {
             known.told = reports.into();
-            // It may have to be another one by now, or nobody needs the Image any more.
-            self.doubtful.insert(image);
+            self.tidy_image(&image);
+        }
+    }
+
+    /// An Image that was looked for, and that nobody asks for any more, is forgotten.
+    fn tidy_image(&mut self, name: &Arc<Name>) {
+        let is_idle = |image: &Image| {
+            image.by == By::Search && image.told.is_empty() && self.wanted(image).is_empty()
+        };
+        if self.images.get(name).is_some_and(is_idle) {
+            self.lost(name);
         }
     }
 

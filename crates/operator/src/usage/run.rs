@@ -29,8 +29,6 @@ const TOGETHER: Duration = Duration::from_millis(250);
 const GATHERING: Duration = Duration::from_secs(2);
 /// How many lists are written at once.
 const AT_ONCE: usize = 4;
-/// How many are taken before it is seen what else there is to do.
-const TURN: usize = 64;
 /// What failed is tried again after this time.
 const AGAIN: Duration = Duration::from_secs(5);
 /// Images that are not watched are looked for this often.
@@ -141,27 +139,26 @@ impl Undone {
     }
 }
 
-/// Writes lists as long as there are any to write.
+/// Writes the lists that are not what they should be now.
 async fn correct(client: &Client, usage: &Usage, undone: &mut Undone) {
-    loop {
-        let corrections = usage.locked().corrections(TURN);
-        if corrections.is_empty() {
-            return;
-        }
-        let written = stream::iter(corrections)
-            .map(async |correction| (patch(client, &correction).await, correction))
-            .buffer_unordered(AT_ONCE);
-        let mut written = pin!(written);
-        while let Some((outcome, correction)) = written.next().await {
-            match outcome {
-                Ok(()) => usage.locked().written(correction),
-                // Its end is told by the watch, or by the next search.
-                Err(error) if is_absent(&error) => {}
-                Err(error) => {
-                    let Name { namespace, name } = &*correction.image;
-                    tracing::warn!(%error, %namespace, %name, "writing who uses an Image");
-                    undone.images.push(correction.image);
-                }
+    let round = usage.locked().round();
+    let written = stream::iter(round)
+        .map(async |image| {
+            let correction = usage.locked().correction(&image)?;
+            Some((patch(client, &correction).await, correction))
+        })
+        .buffer_unordered(AT_ONCE);
+    let mut written = pin!(written);
+    while let Some(done) = written.next().await {
+        match done {
+            None => {}
+            Some((Ok(()), correction)) => usage.locked().written(correction),
+            // Its end is told by the watch, or by the next search.
+            Some((Err(error), _)) if is_absent(&error) => {}
+            Some((Err(error), correction)) => {
+                let Name { namespace, name } = &*correction.image;
+                tracing::warn!(%error, %namespace, %name, "writing who uses an Image");
+                undone.images.push(correction.image);
             }
         }
     }
@@ -286,8 +283,10 @@ mod tests {
         }
         usage.complete();
         usage.report("b", "report", ["n/workload-scan-x/a:1".to_owned()].into());
-        let corrections = usage.locked().corrections(9);
-        let names: Vec<&str> = corrections.iter().map(|one| &*one.image.name).collect();
+        let mut index = usage.locked();
+        let round = index.round();
+        let corrections = round.iter().filter_map(|image| index.correction(image));
+        let names: Vec<_> = corrections.map(|one| one.image.name.to_string()).collect();
         assert_eq!(names, ["comes", "stays"]);
     }
 }

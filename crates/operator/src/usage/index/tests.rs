@@ -10,14 +10,19 @@ fn owned(links: &[&str]) -> Vec<String> {
 }
 
 fn named(index: &mut Index) -> Vec<(String, Vec<String>)> {
-    let corrections = index.corrections(usize::MAX).into_iter();
-    let corrections = corrections.map(|correction| {
+    let mut named = Vec::new();
+    for correction in corrections(index) {
         let reports = correction.reports.iter();
         let reports = reports.map(|report| format!("{}/{}", report.namespace, report.name));
-        let named = (correction.image.name.to_string(), reports.collect());
+        named.push((correction.image.name.to_string(), reports.collect()));
         index.written(correction);
-        named
-    });
+    }
+    named
+}
+
+fn corrections(index: &mut Index) -> Vec<Correction> {
+    let round = index.round();
+    let corrections = round.iter().filter_map(|name| index.correction(name));
     corrections.collect()
 }
 
@@ -89,7 +94,6 @@ fn images_of_other_registries_are_looked_for_and_forgotten_when_nobody_needs_the
     index.report(Name::new("b", "one"), links(&[]));
     let expected = [("image".to_owned(), Vec::new())];
     assert_eq!(named(&mut index), expected);
-    assert!(index.corrections(1).is_empty());
     assert!(index.images.is_empty() && index.found.is_empty() && index.links.is_empty());
 }
 
@@ -107,10 +111,11 @@ fn a_list_has_an_end() {
         Vec::new(),
         By::Watch,
     );
-    let written = index.corrections(1).pop().unwrap();
+    let written = corrections(&mut index).pop().unwrap();
     assert_eq!(written.reports.len(), MOST);
     index.written(written);
-    assert!(index.corrections(1).is_empty());
+    index.again(vec![Arc::new(Name::new("a", "image"))], Vec::new());
+    assert!(corrections(&mut index).is_empty());
 }
 
 /// Something that happens.
@@ -156,14 +161,18 @@ impl Model {
     }
 
     fn write(&mut self, index: &mut Index, most: usize) -> bool {
-        let corrections = index.corrections(most);
-        let any = !corrections.is_empty();
-        for correction in corrections {
+        let round = index.round();
+        let (now, later) = round.split_at(most.min(round.len()));
+        index.again(later.to_vec(), Vec::new());
+        for name in now {
+            let Some(correction) = index.correction(name) else {
+                continue;
+            };
             let list = correction.reports.iter().map(|name| (**name).clone());
             self.images.get_mut(&*correction.image).unwrap().1 = list.collect();
             index.written(correction);
         }
-        any
+        !now.is_empty()
     }
 
     fn tell(&self, index: &mut Index, image: &Name) {
