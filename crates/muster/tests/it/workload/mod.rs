@@ -239,9 +239,11 @@ impl Site<'_> {
     pub(crate) fn nothing_remains(&self) -> Result<()> {
         let kinds = "registries,images,sboms,vulnerabilityreports,workloadscanreports";
         let mut left = String::new();
-        let arguments = ["get", kinds, "-A", "-l", MANAGED, "-o", "name"];
+        let managed = ["get", kinds, "-A", "-l", MANAGED, "-o", "name"];
+        // Of these tests nobody else has jobs.
+        let jobs = ["get", "scanjobs", "-A", "-o", "name"];
         let waited = wait::until("that nothing managed remains", LIMIT, || {
-            left = self.kubectl.succeed(&arguments)?;
+            left = self.kubectl.succeed(&managed)? + &self.kubectl.succeed(&jobs)?;
             Ok(left.trim().is_empty().then_some(()))
         });
         waited.with_context(|| format!("left: {left}"))
