@@ -254,13 +254,20 @@ mod tests {
     #[test]
     fn a_registry_is_made_with_what_the_configuration_says() {
         let configuration = configuration(json!({
-            "scanInterval": "1h", "insecure": true, "authSecret": "s",
+            "scanInterval": "1h", "insecure": true, "authSecret": "s", "caBundle": "certificates",
             "platforms": [{"os": "linux", "architecture": "amd64"}],
         }));
         let object = made(&configuration);
         let spec = &object.data["spec"];
         assert_eq!(spec["uri"], "ghcr.io");
         assert_eq!(spec["catalogType"], "NoCatalog");
+        for (field, value) in [
+            ("scanInterval", "1h"),
+            ("authSecret", "s"),
+            ("caBundle", "certificates"),
+        ] {
+            assert_eq!(spec[field], value);
+        }
         assert_eq!(spec["platforms"][0]["architecture"], "amd64");
         assert_eq!(holdings(&object), holding(&["1"]));
         assert!(is_ours(&object));

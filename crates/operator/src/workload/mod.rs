@@ -51,6 +51,8 @@ const SOON: Duration = Duration::from_millis(100);
 enum Task {
     Namespace(String),
     Registry(Place),
+    /// A Registry that somebody else made.
+    Other(Place),
     /// What the configuration says of itself.
     Configuration,
 }
@@ -181,6 +183,7 @@ impl Workloads {
         let outcome = match task {
             Task::Namespace(name) => self.namespace(name).await,
             Task::Registry(place) => self.settle(place).await,
+            Task::Other(place) => self.see(place).await,
             Task::Configuration => self.tell().await,
         };
         // By now every report there is has been told, or could not be written.

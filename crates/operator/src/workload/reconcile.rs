@@ -38,12 +38,13 @@ impl Workloads {
         workloads.extend(idle);
 
         let images = workloads.values().flatten().map(|one| &one.image);
-        let elsewhere = match scene.has_others {
-            true => Elsewhere::look(self.home(), configuration.home(namespace), images).await?,
-            false => Elsewhere::default(),
+        let home = configuration.home(namespace);
+        let elsewhere = match scene.others.is_empty() {
+            true => Elsewhere::default(),
+            false => Elsewhere::look(self.home(), home, &scene.others, images).await?,
         };
         let places = Places {
-            namespace: configuration.home(namespace),
+            namespace: home,
             platforms: configuration.platforms(),
             elsewhere,
         };

@@ -6,7 +6,6 @@ use crate::access::ANY_PLATFORM;
 use crate::object::{IMAGE, LISTED, REPORT};
 use kube::Client;
 use kube::api::{ListParams, ObjectMeta};
-use muster_api::guard::WORKLOAD_SCAN;
 use serde::Deserialize;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -38,10 +37,12 @@ struct Found {
 }
 
 impl Elsewhere {
-    /// Asks what has been found of the repositories of some images.
+    /// Asks what these Registries have found of the repositories of some images. What one has found
+    /// that is gone goes with it.
     pub(crate) async fn look(
         client: &Client,
         namespace: &str,
+        registries: &BTreeSet<String>,
         images: impl Iterator<Item = &Seen>,
     ) -> Result<Elsewhere, kube::Error> {
         let repositories: BTreeSet<(&str, &str)> = images
@@ -52,11 +53,8 @@ impl Elsewhere {
             let selector =
                 format!("imageMetadata.registryURI={host},imageMetadata.repository={repository}");
             let images: Vec<Image> = IMAGE.list(client, namespace, &selector).await?;
-            let is_ours = |image: &Image| {
-                let labels = image.metadata.labels.as_ref();
-                labels.is_some_and(|labels| labels.contains_key(WORKLOAD_SCAN))
-            };
-            let others: Vec<Image> = images.into_iter().filter(|one| !is_ours(one)).collect();
+            let is_theirs = |image: &Image| registries.contains(&image.image_metadata.registry);
+            let others: Vec<Image> = images.into_iter().filter(is_theirs).collect();
             if others.is_empty() {
                 continue;
             }

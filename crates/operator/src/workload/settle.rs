@@ -1,10 +1,12 @@
 //! One managed Registry: it holds what all namespaces together want of it, and goes when that is
 //! nothing. It is written only if nobody else wrote since it was read.
 
-use super::Workloads;
 use super::ladder::{self, Holdings, Wish};
 use super::managed::{self, Deed};
 use super::report::Place;
+use super::view::Scanned;
+use super::{SOON, Task, Workloads};
+use crate::access::host_of;
 use crate::object::{CONFIGURATION, IMAGE, MANAGER, REGISTRY, condition, is_absent, now};
 use crate::work::Trouble;
 use kube::api::{
@@ -72,6 +74,27 @@ impl Workloads {
                 );
                 return Ok(Some(MUCH_LATER));
             }
+        }
+        Ok(None)
+    }
+
+    /// Looks at what a Registry of another has, and has those namespaces looked at to which that
+    /// matters.
+    pub(super) async fn see(&self, place: &Place) -> Result<Option<Duration>, Trouble> {
+        let api = REGISTRY.within(self.home(), &place.namespace);
+        let found = api.get_opt(&place.registry).await?;
+        let scanned = found
+            .filter(|object| !managed::is_ours(object))
+            .and_then(|object| {
+                let at = object.data["status"]["lastScan"]["completionTime"].as_str();
+                Some(Scanned {
+                    host: host_of(&object)?,
+                    at: at.unwrap_or_default().to_owned(),
+                })
+            });
+        let affected = self.view().other(place, scanned);
+        for namespace in affected {
+            self.want(Task::Namespace(namespace), SOON);
         }
         Ok(None)
     }

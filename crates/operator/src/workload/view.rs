@@ -26,6 +26,14 @@ pub(crate) struct Report {
     pub(crate) held: Option<Held>,
 }
 
+/// What a Registry of another has: whatever was there when it was last scanned.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Scanned {
+    pub(crate) host: Host,
+    /// When that was; empty if never.
+    pub(crate) at: String,
+}
+
 /// A Registry, by its metadata.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Registry {
@@ -41,8 +49,8 @@ pub(crate) struct View {
     namespaces: HashMap<String, BTreeMap<String, String>>,
     pods: HashMap<String, HashMap<String, Pod>>,
     registries: HashMap<Place, Registry>,
-    /// How many Registries of others there are, by namespace.
-    others: HashMap<String, usize>,
+    /// The Registries of others, by namespace, with what they were last seen to have.
+    others: HashMap<String, BTreeMap<String, Option<Scanned>>>,
     reports: HashMap<String, BTreeMap<String, Report>>,
     /// What the namespaces want that have been looked at.
     wanted: HashMap<String, Wanted>,
@@ -57,8 +65,8 @@ pub(crate) struct Scene {
     pub(crate) configuration: Option<Arc<Configuration>>,
     pub(crate) pods: Vec<(String, Pod)>,
     pub(crate) reports: BTreeMap<String, Report>,
-    /// Whether others than us have Registries where ours are.
-    pub(crate) has_others: bool,
+    /// The Registries that others than us have where ours are.
+    pub(crate) others: BTreeSet<String>,
 }
 
 impl View {
@@ -119,17 +127,15 @@ impl View {
             None => self.registries.remove(place),
         };
         let is_other = |one: &Option<Registry>| one.as_ref().is_some_and(|one| !one.managed);
-        let others = self.others.entry(place.namespace.clone()).or_default();
-        match (is_other(&before), is_other(&registry)) {
-            (false, true) => *others += 1,
-            (true, false) => *others -= 1,
-            _ => {}
+        if is_other(&before) || is_other(&registry) {
+            let others = self.others.entry(place.namespace.clone()).or_default();
+            // What it had is forgotten only once it has been seen that it is gone.
+            if is_other(&registry) {
+                others.entry(place.registry.clone()).or_default();
+            }
+            return Affected::Other;
         }
         match (&before, &registry) {
-            (Some(Registry { managed: false, .. }), _)
-            | (_, Some(Registry { managed: false, .. })) => {
-                Affected::Around(place.namespace.clone())
-            }
             // It went, or somebody wrote it: we ourselves, or an operator that led before.
             (Some(_), None) => Affected::Registry,
             (Some(before), Some(now)) if before.generation < now.generation => Affected::Registry,
@@ -190,7 +196,8 @@ impl View {
         let configuration = self.configuration.clone().filter(selects);
         let home = configuration.as_ref().map(|one| one.home(namespace));
         let others = home.and_then(|home| self.others.get(home));
-        let has_others = others.is_some_and(|count| *count > 0);
+        let others = others.into_iter().flatten().map(|(name, _)| name.clone());
+        let others = others.collect();
         let pods = self.pods.get(namespace).into_iter().flatten();
         Scene {
             configuration,
@@ -198,7 +205,7 @@ impl View {
                 .map(|(name, pod)| (name.clone(), pod.clone()))
                 .collect(),
             reports: self.reports.get(namespace).cloned().unwrap_or_default(),
-            has_others,
+            others,
         }
     }
 
@@ -256,16 +263,32 @@ impl View {
         known.chain(self.wanted.keys()).cloned().collect()
     }
 
-    /// The namespaces whose Registries are in this one.
-    pub(crate) fn around(&self, home: &str) -> Vec<String> {
-        let Some(configuration) = &self.configuration else {
+    /// What a Registry of another has now, or that it is gone; says which namespaces are to be looked
+    /// at for it: those that run something from there.
+    pub(crate) fn other(&mut self, place: &Place, now: Option<Scanned>) -> Vec<String> {
+        let others = self.others.entry(place.namespace.clone()).or_default();
+        let before = match now.clone() {
+            Some(now) => others.insert(place.registry.clone(), Some(now)),
+            None => others.remove(&place.registry),
+        };
+        let before = before.flatten();
+        let Some(configuration) = self.configuration.as_ref().filter(|_| before != now) else {
             return Vec::new();
         };
+        let hosts: Vec<Host> = [before, now]
+            .into_iter()
+            .flatten()
+            .map(|one| one.host)
+            .collect();
+        let runs = |namespace: &&String| {
+            let reports = self.reports.get(*namespace).into_iter().flatten();
+            let held = reports.filter_map(|(_, report)| report.held.as_ref());
+            let mut images = held.flat_map(|held| &held.images);
+            images.any(|one| hosts.contains(&one.image.host))
+        };
         let names = self.namespaces.keys();
-        names
-            .filter(|name| configuration.home(name) == home)
-            .cloned()
-            .collect()
+        let around = names.filter(|name| configuration.home(name) == place.namespace);
+        around.filter(runs).cloned().collect()
     }
 
     /// The Registries that are ours.
@@ -291,8 +314,8 @@ pub(crate) enum Affected {
     Registry,
     /// Some namespaces.
     Namespaces(BTreeSet<String>),
-    /// All whose Registries are in this namespace.
-    Around(String),
+    /// Another's Registry.
+    Other,
 }
 
 #[cfg(test)]

@@ -21,8 +21,8 @@ use std::time::Duration;
 use tokio::sync::watch::Sender;
 use tokio_util::sync::CancellationToken;
 
-/// How soon it is seen what another's Registry has found.
-const LATER: Duration = Duration::from_secs(20);
+/// How soon it is seen what another's Registry has found: while it is scanned it changes often.
+const LATER: Duration = Duration::from_secs(2);
 /// How many watches there are.
 const WATCHES: usize = 5;
 
@@ -130,12 +130,7 @@ impl Workloads {
                         self.want(Task::Namespace(namespace), TOGETHER);
                     }
                 }
-                Affected::Around(home) => {
-                    let around = self.view().around(&home);
-                    for namespace in around {
-                        self.want(Task::Namespace(namespace), LATER);
-                    }
-                }
+                Affected::Other => self.want(Task::Other(place), LATER),
             }
         };
         let what = "Registries";

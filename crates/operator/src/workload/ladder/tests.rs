@@ -117,8 +117,10 @@ enum Step {
 }
 
 fn any_wishes() -> impl Strategy<Value = Wishes> {
-    let tags = proptest::collection::btree_set("[12]".prop_map(Wish::Tag), 1..3);
-    proptest::collection::btree_map("[xy]", tags, 0..3)
+    let digest = "[ab]".prop_map(|letter| Wish::Digest(format!("sha256:{}", letter.repeat(64))));
+    let wish = prop_oneof!["[12]".prop_map(Wish::Tag), digest];
+    let wishes = proptest::collection::btree_set(wish, 1..4);
+    proptest::collection::btree_map("[xy]", wishes, 0..3)
 }
 
 fn any_step() -> impl Strategy<Value = Step> {

@@ -1,4 +1,6 @@
 use super::super::ladder::Wish;
+use super::super::pod::{Container, Owner};
+use super::super::seen::Seen;
 use super::*;
 use crate::object::MISSING;
 use kube::api::DynamicObject;
@@ -85,7 +87,7 @@ fn registries_of_others_and_missing_images_are_reasons_to_look() {
         }))
     };
     assert_eq!(view.registry(&ours, managed("[]")), Affected::Nothing);
-    assert!(!view.scene("a").has_others);
+    assert!(view.scene("a").others.is_empty());
     view.note("a", wanted(&ours, "1"));
     let missing = r#"["app:1"]"#;
     let affected = Affected::Namespaces(BTreeSet::from(["a".into()]));
@@ -101,12 +103,46 @@ fn registries_of_others_and_missing_images_are_reasons_to_look() {
     view.wrote(&ours, 2);
     assert_eq!(view.registry(&ours, written(2)), Affected::Nothing);
     assert!(view.is_missing(&ours, "app:1") && !view.is_missing(&ours, "app:2"));
-    let around = || Affected::Around("art".into());
-    assert_eq!(view.registry(&mine, metadata(json!({}))), around());
-    assert!(view.scene("a").has_others);
-    assert_eq!(view.around("art").len(), 2);
-    assert_eq!(view.registry(&mine, None), around());
-    assert!(!view.scene("a").has_others);
+    // What another's Registry has is asked, and matters to those who run something from there.
+    assert_eq!(view.registry(&mine, metadata(json!({}))), Affected::Other);
+    assert_eq!(view.scene("a").others, BTreeSet::from(["mine".to_owned()]));
+    let image = Seen::read("a.io/app:1", "").unwrap();
+    let name = "app".into();
+    let held = Held {
+        workload: Owner::of(&ObjectMeta {
+            owner_references: serde_json::from_value(json!([{
+                "apiVersion": "apps/v1", "kind": "Deployment", "name": "x", "uid": "1", "controller": true,
+            }]))
+            .unwrap(),
+            ..ObjectMeta::default()
+        })
+        .unwrap(),
+        images: BTreeSet::from([Container { name, image }]),
+    };
+    let report = Report {
+        content: String::new(),
+        held: Some(held),
+    };
+    view.report("a", "deployment-x", Some(report));
+    let scanned = |host: &str, at: &str| {
+        Some(Scanned {
+            host: Host::parse(host).unwrap(),
+            at: at.into(),
+        })
+    };
+    assert_eq!(
+        view.other(&mine, scanned("b.io", "1")),
+        Vec::<String>::new()
+    );
+    assert_eq!(view.other(&mine, scanned("a.io", "1")), ["a"]);
+    assert_eq!(
+        view.other(&mine, scanned("a.io", "1")),
+        Vec::<String>::new()
+    );
+    assert_eq!(view.other(&mine, scanned("a.io", "2")), ["a"]);
+    assert_eq!(view.registry(&mine, None), Affected::Other);
+    assert_eq!(view.other(&mine, None), ["a"]);
+    assert!(view.scene("a").others.is_empty());
     assert_eq!(view.registry(&ours, None), Affected::Registry);
 }
 
