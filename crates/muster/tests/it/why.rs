@@ -67,7 +67,7 @@ fn finding(
     json!({
         "cve": cve, "packageName": package, "installedVersion": installed, "severity": severity,
         "fixedVersions": fixed, "purl": format!("pkg:{kind}/{package}@{installed}"),
-        "references": [format!("https://example.org/{}", cve.replace("CVE", "GHSA"))],
+        "references": [format!("https://example.org/{}", cve.replace("CVE", "DSA"))],
     })
 }
 
@@ -192,7 +192,7 @@ fn it_says_who_has_a_vulnerability_and_what_a_workload_has_to_upgrade() -> Resul
 
     let answer: Value = serde_json::from_str(&told(
         &muster,
-        "GHSA-2024-0002 CVE-2024-0004 -n bank -o json",
+        "DSA-2024-0002 CVE-2024-0004 -n bank -o json",
     )?)?;
     assert_eq!(answer["namespace"], "bank");
     let workloads = answer["workloads"].as_array().context("a list")?;
@@ -286,23 +286,12 @@ fn who_uses_an_image_stays_when_the_image_is_applied_again() -> Result<()> {
     kubectl.succeed_with(&apply, &image.to_string())?;
     let reports = json!([{"namespace": "shop", "name": "deployment-web"}]);
     let status = json!({"status": {"workloadScanReports": reports}}).to_string();
-    let patch = [
-        "patch",
-        "image.storage.sbomscanner.kubewarden.io",
-        "1-amd64",
-        "--type=merge",
-    ];
+    let patch = ["patch", "images", "1-amd64", "--type=merge"];
     let patch = [&patch[..], &["--field-manager", "muster", "-p", &status]].concat();
     kubectl.succeed(&patch)?;
     image["metadata"]["labels"] = json!({"sbomscanner.kubewarden.io/scanjob-uid": "another"});
     kubectl.succeed_with(&apply, &image.to_string())?;
-    let get = [
-        "get",
-        "image.storage.sbomscanner.kubewarden.io",
-        "1-amd64",
-        "-o",
-        "json",
-    ];
+    let get = ["get", "images", "1-amd64", "-o", "json"];
     let read: Value = serde_json::from_str(&kubectl.succeed(&get)?)?;
     assert_eq!(read["status"]["workloadScanReports"], reports);
     assert_eq!(
