@@ -27,6 +27,9 @@ cargo xtask <task>
   bench rematch     10 000 stored bills of materials, matched again
   bench storage     reports of a large cluster beside a naive layout; --small to try it out,
                     --embedded to measure `muster up`
+  bench workloads   a cluster of 2 000 namespaces and 50 000 pods, looked at from outside;
+                    --namespaces N for a smaller one, --embedded in one process with it,
+                    --together with all findings in one namespace
   bench scan [distribution|application|family...]
                     images beside Trivy and Syft
   compare trivy [case...]
@@ -58,6 +61,7 @@ fn task(arguments: &[&str]) -> Result<()> {
         ["bench", "storage", options @ ..] => bench::storage::run(options),
         ["bench", "scan", parts @ ..] => bench::scan::run(parts),
         ["bench", "pipeline", options @ ..] => bench::pipeline::run(options),
+        ["bench", "workloads", options @ ..] => bench::workloads::run(options),
         ["bench", "rematch"] => bench::rematch::run(),
         ["compare", "trivy", cases @ ..] => compare::trivy(cases),
         ["peers"] => peers::all(),

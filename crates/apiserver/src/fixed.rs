@@ -7,7 +7,7 @@ use crate::query::Query;
 use crate::request::ResourcePath;
 use crate::respond::{self, Answer};
 use crate::server::Server;
-use crate::{discovery, openapi, reviews};
+use crate::{discovery, openapi, reviews, swagger};
 use http::request::Parts;
 use http::{HeaderValue, Method, StatusCode, header};
 use muster_kind::{Digest, Status, parse};
@@ -49,6 +49,7 @@ pub(crate) async fn answer(
         ["api", version] => found(discovery::resources(&server.catalog, "", version)),
         ["apis", group] => found(discovery::group(&server.catalog, group)),
         ["apis", group, version] => found(discovery::resources(&server.catalog, group, version)),
+        ["openapi", "v2"] => Ok(swagger_document(server, parts)),
         ["openapi", "v3"] => Ok(cached(parts, &openapi::index(&server.catalog))),
         ["openapi", "v3", rest @ ..] => {
             let document = openapi::document(&server.catalog, &rest.join("/"));
@@ -92,6 +93,7 @@ fn roots(server: &Server) -> Answer {
             "/healthz",
             "/livez",
             "/metrics",
+            "/openapi/v2",
             "/openapi/v3",
             "/readyz",
             "/version",
@@ -100,6 +102,18 @@ fn roots(server: &Server) -> Answer {
     );
     paths.sort();
     respond::json(StatusCode::OK, &json!({"paths": paths}))
+}
+
+fn swagger_document(server: &Server, parts: &Parts) -> Answer {
+    let accept = parts.headers.get(header::ACCEPT);
+    let accept = accept.and_then(|value| value.to_str().ok()).unwrap_or("");
+    match accept.contains("proto-openapi.spec.v2") {
+        true => {
+            let document = swagger::encoded(&server.catalog);
+            respond::answer(StatusCode::OK, swagger::PROTOBUF, document)
+        }
+        false => cached(parts, &swagger::document(&server.catalog)),
+    }
 }
 
 fn discover(

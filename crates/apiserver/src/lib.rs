@@ -42,6 +42,7 @@ mod resource;
 mod reviews;
 mod room;
 mod server;
+mod swagger;
 mod typed;
 mod update;
 mod upkeep;

@@ -7,7 +7,7 @@ use clap::Args;
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use http::{Method, Request};
-use kube::api::{Api, ApiResource, DynamicObject, GroupVersionKind, PostParams};
+use kube::api::{Api, ApiResource, DynamicObject, GroupVersionKind, ListParams, PostParams};
 use kube::client::ClientBuilder;
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use muster_api::{scanner, storage};
@@ -77,17 +77,27 @@ impl Outside {
 }
 
 impl Cluster {
-    /// Says when the cluster answers, and until then that it does not.
+    /// Asks for its version, and for what has to be seen there.
+    async fn ask(&self) -> kube::Result<String> {
+        let version = self.client.apiserver_version().await?;
+        for kind in ["Namespace", "Pod"] {
+            let kind = ApiResource::from_gvk(&GroupVersionKind::gvk("", "v1", kind));
+            let api: Api<DynamicObject> = Api::all_with(self.client.clone(), &kind);
+            api.list_metadata(&ListParams::default().limit(1)).await?;
+        }
+        Ok(version.git_version)
+    }
+
+    /// Says when the cluster answers, and until then that it does not, or not to us.
     pub(crate) async fn announce(self, stop: CancellationToken) {
         let mut said = String::new();
         loop {
             let answer = tokio::select! {
                 () = stop.cancelled() => return,
-                answer = self.client.apiserver_version() => answer,
+                answer = self.ask() => answer,
             };
             match answer {
                 Ok(version) => {
-                    let version = version.git_version;
                     eprintln!("Looking at the workloads of {} ({version})", self.url);
                     return;
                 }

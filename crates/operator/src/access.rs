@@ -56,14 +56,22 @@ impl Spec {
 
     /// The wanted platforms on one line, so that it can be told whether they are others by now.
     pub(crate) fn platforms(&self) -> String {
-        let wanted = self.platforms.iter().filter_map(Platform::read);
-        let mut wanted: Vec<String> = wanted.map(|platform| platform.to_string()).collect();
-        wanted.sort();
-        wanted.dedup();
-        match self.platforms.is_empty() {
-            true => "any platform".into(),
-            false => wanted.join(","),
-        }
+        platforms(&self.platforms)
+    }
+}
+
+/// What no wish for platforms is called.
+pub(crate) const ANY_PLATFORM: &str = "any platform";
+
+/// Platforms on one line.
+pub(crate) fn platforms(wanted: &[Value]) -> String {
+    let all = wanted.iter().filter_map(Platform::read);
+    let mut all: Vec<String> = all.map(|platform| platform.to_string()).collect();
+    all.sort();
+    all.dedup();
+    match wanted.is_empty() {
+        true => ANY_PLATFORM.into(),
+        false => all.join(","),
     }
 }
 

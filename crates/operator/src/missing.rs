@@ -4,11 +4,13 @@
 //! that note meanwhile.
 
 use crate::access::Access;
+use crate::listing::spelled;
 use crate::message::Job;
 use crate::object::{MISSING, NOT_FOUND, REGISTRY, is_absent, noted};
 use crate::tally::Tally;
 use crate::work::{Operator, Trouble};
 use kube::api::ObjectMeta;
+use muster_api::filter::MatchCondition;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 
@@ -23,15 +25,38 @@ pub(crate) fn of(registry: &ObjectMeta) -> BTreeSet<String> {
     kept.unwrap_or_default()
 }
 
-/// What is missing after a job, of which it is known only what it looked at.
-fn after(before: &BTreeSet<String>, tally: &Tally, whole: bool) -> BTreeSet<String> {
+/// What is missing after a job, of which it is known only what it looked at, and of what the Registry
+/// still names.
+fn after(
+    before: &BTreeSet<String>,
+    tally: &Tally,
+    whole: bool,
+    is_named: impl Fn(&str) -> bool,
+) -> BTreeSet<String> {
     // Where looking failed nobody can tell whether it has come back.
     let kept = match whole && tally.failures.is_empty() {
         true => BTreeSet::new(),
         false => before.difference(&tally.present).cloned().collect(),
     };
-    let all = kept.union(&tally.missing).cloned();
-    all.take(MOST_KEPT).collect()
+    let all = kept.union(&tally.missing).filter(|name| is_named(name));
+    all.take(MOST_KEPT).cloned().collect()
+}
+
+/// Everything that the conditions of a Registry name, as [`spelled`] does.
+fn named(access: &Access) -> BTreeSet<String> {
+    let mut named = BTreeSet::new();
+    for filter in &access.spec.repositories {
+        let Ok(repository) = access.repository(&filter.name) else {
+            continue;
+        };
+        for condition in &filter.match_conditions {
+            let condition = MatchCondition::parse(&condition.expression).ok();
+            if let Some(exact) = condition.as_ref().and_then(MatchCondition::exact) {
+                named.insert(spelled(&repository, exact));
+            }
+        }
+    }
+    named
 }
 
 /// Says on the job what is not there.
@@ -64,8 +89,12 @@ pub(crate) async fn keep(
     tally: &Tally,
     whole: bool,
 ) -> Result<(), Trouble> {
-    let now = after(&access.missing, tally, whole);
-    if access.inherited.is_empty() || now == access.missing {
+    if access.inherited.is_empty() || access.missing.is_empty() && tally.missing.is_empty() {
+        return Ok(());
+    }
+    let named = named(access);
+    let now = after(&access.missing, tally, whole, |name| named.contains(name));
+    if now == access.missing {
         return Ok(());
     }
     let text = match now.is_empty() {
@@ -117,7 +146,7 @@ mod tests {
                 ..Tally::default()
             };
             assert_eq!(
-                after(&before, &tally, whole),
+                after(&before, &tally, whole, |_| true),
                 names(expected),
                 "{present:?}"
             );
@@ -126,12 +155,18 @@ mod tests {
 
     #[test]
     fn a_note_is_bounded_and_one_of_another_shape_is_none() {
+        // Of what was missing before, only what is still named.
+        let before = names(&["b:1", "b:2"]);
         let tally = Tally {
             missing: (0..1000).map(|number| format!("a:{number}")).collect(),
             ..Tally::default()
         };
-        let kept = after(&BTreeSet::new(), &tally, true);
+        let kept = after(&BTreeSet::new(), &tally, true, |_| true);
         assert_eq!(kept.len(), MOST_KEPT);
+        let kept = after(&before, &tally, false, |name| {
+            name == "b:1" || name == "a:7"
+        });
+        assert_eq!(kept, names(&["a:7", "b:1"]));
         for (text, expected) in [("[\"a:1\"]", names(&["a:1"])), ("{}", names(&[]))] {
             let annotations = [(MISSING.to_owned(), text.to_owned())].into();
             let registry = ObjectMeta {

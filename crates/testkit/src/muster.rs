@@ -121,6 +121,11 @@ impl Muster {
         variables.push((name.into(), value.into()));
     }
 
+    /// Gives it other arguments after `up`, from its next start on.
+    pub fn instruct(&mut self, arguments: &[&str]) {
+        self.told.arguments = arguments.iter().map(|&argument| argument.into()).collect();
+    }
+
     /// Asks it to end with SIGTERM, and waits.
     pub fn terminate(&mut self) -> Result<ExitStatus> {
         self.process.terminate(STOP)

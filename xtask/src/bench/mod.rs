@@ -6,6 +6,7 @@ pub(crate) mod pipeline;
 pub(crate) mod rematch;
 pub(crate) mod scan;
 pub(crate) mod storage;
+pub(crate) mod workloads;
 
 use anyhow::{Context, Result};
 use std::path::PathBuf;

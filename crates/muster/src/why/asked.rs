@@ -89,7 +89,9 @@ fn is_identifier(word: &str) -> bool {
     let is_known = is_known
         .iter()
         .any(|known| source.eq_ignore_ascii_case(known));
-    goes_on && (digits >= 4 || is_known && digits > 0)
+    // Workloads are written small; sources that nobody knows yet are not.
+    let is_large = !source.chars().any(|c| c.is_ascii_lowercase());
+    goes_on && (is_large && digits >= 4 || is_known && digits > 0)
 }
 
 impl Wanted {
@@ -163,6 +165,7 @@ mod tests {
             "web-1",
             "node-18-build",
             "cve-2024",
+            "release-2024-11",
             "ghsa-api",
             "deployment/CVE-2024-1",
         ] {

@@ -22,7 +22,8 @@ pub(crate) struct Why {
     /// or just its name.
     #[arg(required = true, value_name = "WHAT")]
     what: Vec<String>,
-    /// The namespace of the workloads; if not given, that of the kubeconfig's context.
+    /// The namespace of the workloads. If not given, vulnerabilities are looked for everywhere, and a
+    /// workload in the namespace of the kubeconfig's context.
     #[arg(
         short,
         long,
@@ -30,7 +31,7 @@ pub(crate) struct Why {
         conflicts_with = "all_namespaces"
     )]
     namespace: Option<String>,
-    /// Look in all namespaces.
+    /// Look in all namespaces, which is what is done for vulnerabilities anyway.
     #[arg(short = 'A', long)]
     all_namespaces: bool,
     /// The form of the answer.
@@ -58,9 +59,11 @@ pub(crate) fn run(command: Why) -> Result<ExitCode> {
 async fn answer(command: Why) -> Result<ExitCode> {
     let asked = Asked::parse(&command.what)?;
     let Connection { client, namespace } = command.connection.open().await?;
-    let namespace = match (command.all_namespaces, command.namespace) {
-        (true, _) => None,
-        (false, given) => Some(given.unwrap_or(namespace)),
+    let namespace = match (&asked, command.all_namespaces, command.namespace) {
+        (_, _, Some(given)) => Some(given),
+        // Half an answer would sound like an all-clear.
+        (_, true, None) | (Asked::Vulnerabilities(_), _, None) => None,
+        (Asked::Workload(_), false, None) => Some(namespace),
     };
     if let Some(wrong) = namespace.iter().find(|name| !is_label(name)) {
         bail!("{wrong:?} is no namespace");

@@ -67,7 +67,7 @@ fn finding(
     json!({
         "cve": cve, "packageName": package, "installedVersion": installed, "severity": severity,
         "fixedVersions": fixed, "purl": format!("pkg:{kind}/{package}@{installed}"),
-        "references": [format!("https://example.org/{}", cve.replace("CVE", "DSA"))],
+        "references": [format!("https://example.org/{}", cve.replace("CVE-2024-", "GHSA-aaaa-bbbb-"))],
     })
 }
 
@@ -168,7 +168,7 @@ fn refused(muster: &Muster, words: &str) -> Result<String> {
 fn it_says_who_has_a_vulnerability_and_what_a_workload_has_to_upgrade() -> Result<()> {
     let (muster, _kubectl) = stage()?;
 
-    let answer = told(&muster, "cve-2024-0001 -A")?;
+    let answer = told(&muster, "cve-2024-0001")?;
     let lines: Vec<&str> = answer.lines().collect();
     assert!(lines[0].starts_with("NAMESPACE  WORKLOAD"), "{answer}");
     assert!(
@@ -192,7 +192,7 @@ fn it_says_who_has_a_vulnerability_and_what_a_workload_has_to_upgrade() -> Resul
 
     let answer: Value = serde_json::from_str(&told(
         &muster,
-        "DSA-2024-0002 CVE-2024-0004 -n bank -o json",
+        "GHSA-aaaa-bbbb-0002 CVE-2024-0004 -n bank -o json",
     )?)?;
     assert_eq!(answer["namespace"], "bank");
     let workloads = answer["workloads"].as_array().context("a list")?;

@@ -1,6 +1,7 @@
 //! The one WorkloadScanConfiguration, read once: which namespaces are looked at, where the findings
 //! are kept, and how the registries are reached. Without one nothing is scanned.
 
+use crate::access;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use kube::api::DynamicObject;
 use kube::core::Selector;
@@ -9,7 +10,7 @@ use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 
 /// What a configuration says.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Configuration {
     selector: Selector,
     artifacts: String,
@@ -68,6 +69,12 @@ impl Configuration {
     pub(crate) fn selects(&self, labels: &BTreeMap<String, String>) -> bool {
         use kube::core::SelectorExt;
         self.selector.matches(labels)
+    }
+
+    /// The platforms that are scanned, on one line.
+    pub(crate) fn platforms(&self) -> String {
+        let wanted = self.connection.get("platforms").and_then(Value::as_array);
+        access::platforms(wanted.map(Vec::as_slice).unwrap_or_default())
     }
 
     /// Where the Registries for the workloads of a namespace are.

@@ -114,6 +114,19 @@ pub(crate) fn added(before: &Holdings, after: &Holdings) -> Option<Targets> {
     added
 }
 
+/// The repositories of which less is held than before.
+pub(crate) fn lessened<'a>(before: &'a Holdings, after: &Holdings) -> Vec<&'a str> {
+    let lost = |(repository, held): &(&String, &BTreeMap<Wish, _>)| {
+        let now = after.get(*repository);
+        held.keys()
+            .any(|wish| now.is_none_or(|now| !now.contains_key(wish)))
+    };
+    let repositories = before.iter().filter(lost);
+    repositories
+        .map(|(repository, _)| repository.as_str())
+        .collect()
+}
+
 /// The `repositories` of a Registry's spec.
 pub(crate) fn spell(holdings: &Holdings) -> Value {
     let repositories = holdings.iter().map(|(name, held)| {

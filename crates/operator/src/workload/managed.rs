@@ -5,12 +5,19 @@
 use super::configuration::{Configuration, HANDED_ON, connection, reach};
 use super::ladder::{self, Holdings};
 use super::report::hash;
+use crate::access::host_of;
 use crate::object::REGISTRY;
 use crate::registry::targets::{REQUEST, Targets};
+use kube::ResourceExt;
 use kube::api::DynamicObject;
-use muster_api::guard::{self, MANAGED_BY, MANAGER, WORKLOAD_SCAN};
+use muster_api::guard::{MANAGED_BY, MANAGER, WORKLOAD_SCAN};
 use muster_registry::Host;
 use serde_json::{Value, json};
+
+/// How the names of our Registries begin.
+const PREFIX: &str = "workload-scan-";
+/// The longest request for a scan of single images; what is longer asks for all.
+const LONGEST_REQUEST: usize = 64 * 1024;
 
 /// What is to be done to a Registry.
 #[derive(Clone, Debug, PartialEq)]
@@ -38,10 +45,11 @@ pub(crate) fn name(host: &Host) -> String {
         .collect();
     let is_exact = host.chars().all(|c| plain(c) || c == '.') && host.len() <= READABLE;
     match is_exact {
-        true => format!("workload-scan-{readable}"),
+        true => format!("{PREFIX}{readable}"),
         false => {
             let cut: String = readable.chars().take(READABLE).collect();
-            format!("workload-scan-{}-{}", cut.trim_matches('-'), hash(&[host]))
+            // A dot is in no plain name, so none can be made to look like this one.
+            format!("{PREFIX}{}.{}", cut.trim_matches('-'), hash(&[host]))
         }
     }
 }
@@ -68,7 +76,8 @@ pub(crate) fn deed(
             _ => Deed::Nothing,
         };
     };
-    if !guard::is_managed(&json!({"metadata": present.metadata})) {
+    let is_its = |host: &Host| host_of(present).as_ref() == Some(host);
+    if !is_ours(present) || !host.is_none_or(is_its) {
         return match wanted.is_empty() {
             true => Deed::Nothing,
             false => Deed::Foreign,
@@ -98,9 +107,22 @@ pub(crate) fn deed(
         let annotations = object.metadata.annotations.get_or_insert_default();
         let asked = annotations.get(REQUEST).map(|text| Targets::parse(text));
         let targets = asked.map_or(targets.clone(), |asked| asked.unite(targets));
-        annotations.insert(REQUEST.into(), targets.request());
+        let request = targets.request();
+        let request = match request.len() <= LONGEST_REQUEST {
+            true => request,
+            false => Targets::All.request(),
+        };
+        annotations.insert(REQUEST.into(), request);
     }
     Deed::Replace(Box::new(object))
+}
+
+/// Whether the workload scan made a Registry. One that only looks a little like it stays.
+pub(crate) fn is_ours(object: &DynamicObject) -> bool {
+    let labels = object.labels();
+    let has = |key: &str, value: &str| labels.get(key).is_some_and(|found| found == value);
+    let is_marked = has(WORKLOAD_SCAN, "true") && has(MANAGED_BY, MANAGER);
+    is_marked && object.name_any().starts_with(PREFIX)
 }
 
 /// The spec with what is ours to say; what the server has filled in stays.
@@ -217,13 +239,15 @@ mod tests {
             "a.b:4430",
             "[::1]:5000",
             "a-b:443",
+            // Made to look like another's.
+            &format!("a.b.io.{}", hash(&["a-b.io"])),
         ];
         let names = odd.map(|host| super::name(&Host::parse(host).unwrap()));
         let different: BTreeSet<&String> = names.iter().collect();
         assert_eq!(different.len(), odd.len(), "{names:?}");
         for name in &names {
-            let fine = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
-            assert!(name.chars().all(fine) && name.len() <= 253, "{name}");
+            let faults = muster_kind::name::subdomain(name);
+            assert!(faults.is_empty(), "{name}: {faults:?}");
         }
     }
 
@@ -239,7 +263,7 @@ mod tests {
         assert_eq!(spec["catalogType"], "NoCatalog");
         assert_eq!(spec["platforms"][0]["architecture"], "amd64");
         assert_eq!(holdings(&object), holding(&["1"]));
-        assert!(guard::is_managed(&json!({"metadata": object.metadata})));
+        assert!(is_ours(&object));
         assert_eq!(object.metadata.annotations.unwrap()[REQUEST], "");
     }
 
@@ -257,7 +281,10 @@ mod tests {
             assert_eq!(judge(Some(&present), &[], configuration), Deed::Delete);
         }
         assert_eq!(judge(Some(&present), &["1"], None), Deed::Delete);
-        present.metadata.labels = None;
+        present.data["spec"]["uri"] = json!("other.example");
+        assert_eq!(judge(Some(&present), &["1"], Some(&plain)), Deed::Foreign);
+        present.data["spec"]["uri"] = json!("ghcr.io");
+        present.metadata.labels = Some(BTreeMap::from([(MANAGED_BY.into(), MANAGER.into())]));
         assert_eq!(judge(Some(&present), &[], Some(&plain)), Deed::Nothing);
         assert_eq!(judge(Some(&present), &["1"], Some(&plain)), Deed::Foreign);
     }
@@ -290,6 +317,9 @@ mod tests {
         );
         let all = request(&present, &["1"], json!({"insecure": true}));
         assert_eq!(all.as_deref(), Some(""));
+        let many: Vec<String> = (0..5000).map(|number| format!("a-tag-{number}")).collect();
+        let many: Vec<&str> = many.iter().map(String::as_str).collect();
+        assert_eq!(request(&present, &many, json!({})).as_deref(), Some(""));
         let asked = BTreeMap::from([(REQUEST.to_owned(), one.to_owned())]);
         present.metadata.annotations = Some(asked);
         let both = r#"{"repositories":[{"matchConditions":["tag-2","tag-3"],"name":"app"}]}"#;

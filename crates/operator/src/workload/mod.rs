@@ -41,6 +41,8 @@ const AT_ONCE: usize = 8;
 const TOGETHER: Duration = Duration::from_millis(250);
 /// How long after the namespaces all Registries are looked at.
 const AFTERWARDS: Duration = Duration::from_secs(1);
+/// How often everything is looked at.
+const AROUND: Duration = Duration::from_secs(3600);
 /// How soon a Registry is written once a namespace wants something else of it.
 const SOON: Duration = Duration::from_millis(100);
 
@@ -62,6 +64,7 @@ struct Workloads {
     agenda: Mutex<Agenda<Task>>,
     /// There is something new on the agenda.
     news: Notify,
+    stop: CancellationToken,
 }
 
 /// Scans workloads until `stop`.
@@ -74,6 +77,7 @@ pub(crate) async fn run(operator: Arc<Operator>, stop: CancellationToken) {
         view: Mutex::default(),
         agenda: Mutex::default(),
         news: Notify::new(),
+        stop: stop.clone(),
     };
     tokio::join!(
         workloads.work_when_ready(&stop),
@@ -129,9 +133,20 @@ impl Workloads {
                 () = seen.all() => {}
             }
             self.want_everything();
-            join_all((0..AT_ONCE).map(|_| self.work(stop))).await;
+            let at_work = join_all((0..AT_ONCE).map(|_| self.work(stop)));
+            tokio::join!(at_work, self.look_around(stop));
         };
         tokio::join!(self.watch(&seen, stop), working);
+    }
+
+    /// Looks at everything from time to time: an operator that led before may have written late.
+    async fn look_around(&self, stop: &CancellationToken) {
+        loop {
+            tokio::select! {
+                () = stop.cancelled() => return,
+                () = tokio::time::sleep(AROUND) => self.want_everything(),
+            }
+        }
     }
 
     /// Does what is on the agenda.
@@ -168,6 +183,10 @@ impl Workloads {
             Task::Registry(place) => self.settle(place).await,
             Task::Configuration => self.tell().await,
         };
+        // By now every report there is has been told, or could not be written.
+        if matches!(task, Task::Namespace(_)) && self.view().has_come_round() {
+            self.usage.complete();
+        }
         match outcome {
             Ok(again) => Ok(again),
             Err(trouble) if trouble.is_conflict() => Ok(Some(SOON)),

@@ -15,12 +15,15 @@ use std::time::{Duration, Instant};
 
 /// How long an owner is known.
 const FRESH: Duration = Duration::from_secs(600);
+/// How long it is known that one cannot be looked at.
+const BRIEF: Duration = Duration::from_secs(60);
 /// How many steps are taken upwards.
 const HIGHEST: usize = 16;
 /// From so many unknown objects of a kind on, they are listed.
 const MANY: usize = 3;
-/// How many owners are known at most.
+/// How many owners are known at most, and how many kinds of them.
 const MOST: usize = 200_000;
+const MOST_KINDS: usize = 1_000;
 
 /// What is known of an owner.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -36,10 +39,14 @@ enum Known {
 /// Where a kind is served, if we can tell.
 type Served = Option<(ApiResource, Scope)>;
 
+/// An owner as the objects of a namespace name it. What one namespace claims of an owner is true
+/// of no other: anybody may write another's UID into a reference.
+type Key = (String, Owner);
+
 /// The owners of a cluster.
 #[derive(Default)]
 pub(crate) struct Owners {
-    known: Mutex<HashMap<String, (Known, Instant)>>,
+    known: Mutex<HashMap<Key, (Known, Instant)>>,
     kinds: Mutex<HashMap<(String, String), (Served, Instant)>>,
 }
 
@@ -53,6 +60,7 @@ impl Owners {
         owners: BTreeSet<Owner>,
     ) -> Result<HashMap<Owner, Option<Owner>>, kube::Error> {
         let mut found = HashMap::new();
+        let mut doubted = BTreeSet::new();
         // Each with how far it has been followed.
         let mut rising: Vec<(Owner, Owner)> = owners.into_iter().map(|o| (o.clone(), o)).collect();
         for _ in 0..HIGHEST {
@@ -60,18 +68,25 @@ impl Owners {
                 let known = lock(&self.known);
                 let is_fresh = |owner: &Owner| {
                     known
-                        .get(&owner.uid)
-                        .is_some_and(|(_, at)| at.elapsed() < FRESH)
+                        .get(&key(namespace, owner))
+                        .is_some_and(|(known, at)| at.elapsed() < known.lasts())
                 };
                 let unknown = rising.iter().filter(|(_, at)| !is_fresh(at));
                 unknown.map(|(_, at)| at.clone()).collect()
             };
             self.look(client, namespace, unknown).await?;
-            let known = lock(&self.known);
+            let mut known = lock(&self.known);
             let mut still = Vec::new();
             for (pod_owner, at) in rising {
-                match known.get(&at.uid).map(|(known, _)| known) {
+                match known.get(&key(namespace, &at)).map(|(known, _)| known) {
                     Some(Known::Here(Some(above))) => still.push((pod_owner, above.clone())),
+                    // Whoever said that it belongs to that one may belong to nobody by now.
+                    Some(Known::Gone) if pod_owner != at && doubted.insert(pod_owner.clone()) => {
+                        let claim = Known::Here(Some(at));
+                        known
+                            .retain(|(place, _), (known, _)| place != namespace || *known != claim);
+                        still.push((pod_owner.clone(), pod_owner));
+                    }
                     Some(Known::Gone) => drop(found.insert(pod_owner, None)),
                     Some(Known::Here(None) | Known::Hidden) | None => {
                         found.insert(pod_owner, Some(at));
@@ -92,18 +107,28 @@ impl Owners {
         Ok(found)
     }
 
-    /// Which of these workloads are still there, asked anew.
+    /// Asks anew for an owner the next time.
+    pub(crate) fn forget(&self, namespace: &str, owner: &Owner) {
+        lock(&self.known).remove(&key(namespace, owner));
+    }
+
+    /// Which of these workloads are still there, asked anew. One that cannot be looked at counts as
+    /// there if `hidden` does.
     pub(crate) async fn remaining(
         &self,
         client: &Client,
         namespace: &str,
         workloads: BTreeSet<Owner>,
+        hidden: bool,
     ) -> Result<BTreeSet<Owner>, kube::Error> {
         self.look(client, namespace, workloads.clone()).await?;
         let known = lock(&self.known);
-        let gone =
-            |workload: &Owner| matches!(known.get(&workload.uid), Some((Known::Gone, _)) | None);
-        Ok(workloads.into_iter().filter(|one| !gone(one)).collect())
+        let is_there = |workload: &Owner| match known.get(&key(namespace, workload)) {
+            Some((Known::Here(_), _)) => true,
+            Some((Known::Hidden, _)) => hidden,
+            Some((Known::Gone, _)) | None => false,
+        };
+        Ok(workloads.into_iter().filter(is_there).collect())
     }
 
     /// Asks for objects of a namespace.
@@ -130,18 +155,19 @@ impl Owners {
                 }
                 None => owners
                     .iter()
-                    .map(|one| (one.uid.clone(), Known::Hidden))
+                    .map(|one| (one.clone(), Known::Hidden))
                     .collect(),
             };
             let now = Instant::now();
             let mut known = lock(&self.known);
             if known.len() + answers.len() > MOST {
-                known.retain(|_, (_, at)| at.elapsed() < FRESH);
+                known.retain(|_, (known, at)| at.elapsed() < known.lasts());
             }
             if known.len() + answers.len() > MOST {
                 known.clear();
             }
-            known.extend(answers.into_iter().map(|(uid, one)| (uid, (one, now))));
+            let answers = answers.into_iter();
+            known.extend(answers.map(|(owner, one)| (key(namespace, &owner), (one, now))));
         }
         Ok(())
     }
@@ -155,50 +181,73 @@ impl Owners {
         let (api_version, name) = kind;
         let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
         let gvk = GroupVersionKind::gvk(group, version, name);
-        if is_common(group, name) {
+        if is_common(group, version, name) {
             return Ok(Some((ApiResource::from_gvk(&gvk), Scope::Namespaced)));
         }
         if let Some((served, at)) = lock(&self.kinds).get(kind)
-            && at.elapsed() < FRESH
+            && at.elapsed() < if served.is_some() { FRESH } else { BRIEF }
         {
             return Ok(served.clone());
         }
         let served = match discovery::pinned_kind(client, &gvk).await {
             Ok((resource, capabilities)) => Some((resource, capabilities.scope)),
-            Err(error) if is_away(&error) => return Err(error),
-            Err(_) => None,
+            // Whoever else serves a group may be away for long; that must not hold up the others.
+            Err(error) => {
+                tracing::debug!(%error, ?kind, "a kind that owns pods");
+                None
+            }
         };
-        lock(&self.kinds).insert(kind.clone(), (served.clone(), Instant::now()));
+        let mut kinds = lock(&self.kinds);
+        if kinds.len() >= MOST_KINDS {
+            kinds.clear();
+        }
+        kinds.insert(kind.clone(), (served.clone(), Instant::now()));
         Ok(served)
     }
 }
 
-/// Kinds whose place everybody knows.
-fn is_common(group: &str, kind: &str) -> bool {
-    matches!(
+impl Known {
+    /// How long this is believed.
+    fn lasts(&self) -> Duration {
+        match self {
+            Known::Here(_) | Known::Gone => FRESH,
+            Known::Hidden => BRIEF,
+        }
+    }
+}
+
+fn key(namespace: &str, owner: &Owner) -> Key {
+    (namespace.to_owned(), owner.clone())
+}
+
+/// Kinds whose place everybody knows. Of another version nobody knows whether it is served.
+fn is_common(group: &str, version: &str, kind: &str) -> bool {
+    let is_known = matches!(
         (group, kind),
         (
             "apps",
             "ReplicaSet" | "Deployment" | "StatefulSet" | "DaemonSet"
         ) | ("batch", "Job" | "CronJob")
             | ("", "ReplicationController" | "Pod")
-    )
+    );
+    is_known && version == "v1"
 }
 
 async fn ask(
     api: &Api<DynamicObject>,
     owners: &[Owner],
-) -> Result<Vec<(String, Known)>, kube::Error> {
-    if owners.len() < MANY {
-        return ask_each(api, owners).await;
-    }
+) -> Result<Vec<(Owner, Known)>, kube::Error> {
+    let first = match owners.first() {
+        Some(first) if owners.len() >= MANY => first,
+        _ => return ask_each(api, owners).await,
+    };
     let mut parameters = ListParams::default().limit(500);
     let mut here: HashMap<String, Option<Owner>> = HashMap::new();
     loop {
         let page = match api.list_metadata(&parameters).await {
             Ok(page) => page,
             // Some may be got one by one though not listed.
-            Err(error) if !is_away(&error) => return ask_each(api, owners).await,
+            Err(error) if !is_away(first, &error) => return ask_each(api, owners).await,
             Err(error) => return Err(error),
         };
         here.extend(page.items.into_iter().filter_map(|item| {
@@ -211,8 +260,8 @@ async fn ask(
         }
     }
     let answer = |owner: &Owner| match here.get(&owner.uid) {
-        Some(above) => (owner.uid.clone(), Known::Here(above.clone())),
-        None => (owner.uid.clone(), Known::Gone),
+        Some(above) => (owner.clone(), Known::Here(above.clone())),
+        None => (owner.clone(), Known::Gone),
     };
     Ok(owners.iter().map(answer).collect())
 }
@@ -220,19 +269,19 @@ async fn ask(
 async fn ask_each(
     api: &Api<DynamicObject>,
     owners: &[Owner],
-) -> Result<Vec<(String, Known)>, kube::Error> {
+) -> Result<Vec<(Owner, Known)>, kube::Error> {
     let mut answers = Vec::new();
     for owner in owners {
         let known = match api.get_metadata(&owner.name).await {
             Ok(object) => judge(owner, &object.metadata),
             Err(error) if is_absent(&error) => Known::Gone,
-            Err(error) if is_away(&error) => return Err(error),
+            Err(error) if is_away(owner, &error) => return Err(error),
             Err(error) => {
                 tracing::debug!(%error, ?owner, "an owner cannot be looked at");
                 Known::Hidden
             }
         };
-        answers.push((owner.uid.clone(), known));
+        answers.push((owner.clone(), known));
     }
     Ok(answers)
 }
@@ -244,15 +293,188 @@ fn judge(owner: &Owner, metadata: &ObjectMeta) -> Known {
     }
 }
 
-/// Whether the server cannot be asked now, which says nothing about the object.
-fn is_away(error: &kube::Error) -> bool {
+/// Whether the server cannot be asked now, which says nothing about the object. What somebody else
+/// serves may be away for long, and counts as hidden.
+fn is_away(owner: &Owner, error: &kube::Error) -> bool {
+    let is_ours = matches!(owner.group(), "" | "apps" | "batch");
     match error {
-        kube::Error::Api(status) => status.code == 429 || status.code >= 500,
-        kube::Error::Discovery(_) => false,
-        _ => true,
+        kube::Error::Api(status) => is_ours && (status.code == 429 || status.code >= 500),
+        // A name that is none.
+        kube::Error::BuildRequest(_) | kube::Error::HttpError(_) => false,
+        _ => is_ours,
     }
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use http::{Request, Response, StatusCode};
+    use http_body_util::Full;
+    use serde_json::{Value, json};
+    use std::convert::Infallible;
+    use std::sync::Arc;
+
+    fn owner(api_version: &str, kind: &str, name: &str) -> Owner {
+        Owner {
+            api_version: api_version.into(),
+            kind: kind.into(),
+            name: name.into(),
+            uid: format!("uid-{name}"),
+        }
+    }
+
+    /// A server that has some objects, by their paths; counts what it is asked.
+    fn client(objects: HashMap<String, (u16, Value)>, asked: Arc<Mutex<Vec<String>>>) -> Client {
+        let service = tower::service_fn(move |request: Request<kube::client::Body>| {
+            let path = request.uri().path().to_owned();
+            let (code, body) = objects.get(&path).cloned().unwrap_or_else(|| {
+                (404, json!({"kind": "Status", "status": "Failure", "code": 404, "reason": "NotFound"}))
+            });
+            lock(&asked).push(path);
+            async move {
+                let mut response = Response::new(Full::from(body.to_string()));
+                *response.status_mut() = StatusCode::from_u16(code).expect("a status");
+                Ok::<_, Infallible>(response)
+            }
+        });
+        Client::new(service, "default")
+    }
+
+    fn metadata(name: &str, above: Option<&Owner>) -> Value {
+        let above: Vec<Value> = above
+            .iter()
+            .map(|one| {
+                json!({
+                    "apiVersion": one.api_version, "kind": one.kind, "name": one.name,
+                    "uid": one.uid, "controller": true,
+                })
+            })
+            .collect();
+        json!({
+            "apiVersion": "meta.k8s.io/v1", "kind": "PartialObjectMetadata",
+            "metadata": {"name": name, "uid": format!("uid-{name}"), "ownerReferences": above},
+        })
+    }
+
+    #[tokio::test]
+    async fn owners_are_followed_to_the_top_through_any_kind() {
+        let rollout = owner("argoproj.io/v1alpha1", "Rollout", "web");
+        let set = owner("apps/v1", "ReplicaSet", "web-1");
+        let (one, other) = (
+            owner("apps/v1", "ReplicaSet", "x"),
+            owner("apps/v1", "ReplicaSet", "y"),
+        );
+        let strange = owner("nobody.example/v1", "Thing", "z");
+        let gone = owner("batch/v1", "Job", "gone");
+        let old = owner("apps/v9", "ReplicaSet", "old");
+        let sets = "/apis/apps/v1/namespaces/n/replicasets";
+        let kinds = json!({
+            "kind": "APIResourceList", "apiVersion": "v1", "groupVersion": "argoproj.io/v1alpha1",
+            "resources": [{
+                "name": "rollouts", "singularName": "rollout", "namespaced": true, "kind": "Rollout",
+                "verbs": ["get", "list"],
+            }],
+        });
+        let list = json!({
+            "apiVersion": "meta.k8s.io/v1", "kind": "PartialObjectMetadataList", "metadata": {},
+            "items": [
+                metadata("web-1", Some(&rollout)),
+                // Each owns the other.
+                metadata("x", Some(&other)), metadata("y", Some(&one)),
+            ],
+        });
+        let refused =
+            json!({"kind": "Status", "status": "Failure", "code": 403, "reason": "Forbidden"});
+        let objects = HashMap::from([
+            (sets.to_owned(), (200, list)),
+            ("/apis/argoproj.io/v1alpha1".to_owned(), (200, kinds)),
+            (
+                "/apis/argoproj.io/v1alpha1/namespaces/n/rollouts/web".to_owned(),
+                (403, refused),
+            ),
+        ]);
+        let asked = Arc::default();
+        let client = client(objects, Arc::clone(&asked));
+        let owners = Owners::default();
+        let all = [&set, &one, &other, &strange, &gone, &old].map(Clone::clone);
+        let found = owners
+            .workloads(&client, "n", BTreeSet::from(all))
+            .await
+            .unwrap();
+        // One that we may not look at counts as the top, and so does one that nobody serves.
+        assert_eq!(found[&set], Some(rollout.clone()));
+        assert_eq!(found[&strange], Some(strange.clone()));
+        assert_eq!(found[&old], Some(old.clone()));
+        assert_eq!(found[&gone], None);
+        // Whoever runs in circles stands for itself.
+        assert_eq!(found[&one], Some(one.clone()));
+        let requests = lock(&asked).len();
+        let again = owners.workloads(&client, "n", BTreeSet::from([set.clone()]));
+        assert_eq!(again.await.unwrap()[&set], Some(rollout.clone()));
+        assert_eq!(
+            lock(&asked).len(),
+            requests,
+            "what is known is not asked again"
+        );
+
+        // Another namespace says what it likes, and is believed in that namespace only.
+        let claim = Owner {
+            name: "made-up".into(),
+            ..set.clone()
+        };
+        let claimed = owners.workloads(&client, "m", BTreeSet::from([claim.clone()]));
+        assert_eq!(claimed.await.unwrap()[&claim], None);
+        let again = owners.workloads(&client, "n", BTreeSet::from([set.clone()]));
+        assert_eq!(again.await.unwrap()[&set], Some(rollout.clone()));
+
+        for (hidden, count) in [(true, 1), (false, 0)] {
+            let asked = BTreeSet::from([rollout.clone(), gone.clone()]);
+            let remaining = owners.remaining(&client, "n", asked, hidden);
+            assert_eq!(remaining.await.unwrap().len(), count);
+        }
+    }
+
+    #[tokio::test]
+    async fn a_server_that_is_away_says_nothing_about_owners() {
+        let failing = json!({"kind": "Status", "status": "Failure", "code": 503});
+        let job = "/apis/batch/v1/namespaces/n/jobs/j".to_owned();
+        let other = "/apis/other.example/v1".to_owned();
+        let objects = HashMap::from([(job, (503, failing.clone())), (other, (503, failing))]);
+        let client = client(objects, Arc::default());
+        let owners = Owners::default();
+        let job = BTreeSet::from([owner("batch/v1", "Job", "j")]);
+        assert!(owners.workloads(&client, "n", job).await.is_err());
+        // What another server serves holds nobody up.
+        let other = owner("other.example/v1", "Thing", "t");
+        let found = owners.workloads(&client, "n", BTreeSet::from([other.clone()]));
+        assert_eq!(found.await.unwrap()[&other], Some(other.clone()));
+    }
+
+    #[tokio::test]
+    async fn who_was_orphaned_stands_for_itself() {
+        let deployment = owner("apps/v1", "Deployment", "web");
+        let set = owner("apps/v1", "ReplicaSet", "web-1");
+        let path = |plural: &str, name: &str| format!("/apis/apps/v1/namespaces/n/{plural}/{name}");
+        let both = HashMap::from([
+            (
+                path("replicasets", "web-1"),
+                (200, metadata("web-1", Some(&deployment))),
+            ),
+            (path("deployments", "web"), (200, metadata("web", None))),
+        ]);
+        let alone = HashMap::from([(path("replicasets", "web-1"), (200, metadata("web-1", None)))]);
+        let owners = Owners::default();
+        let asked = || BTreeSet::from([set.clone()]);
+        let before = client(both, Arc::default());
+        let found = owners.workloads(&before, "n", asked()).await.unwrap();
+        assert_eq!(found[&set], Some(deployment.clone()));
+        owners.forget("n", &deployment);
+        let after = client(alone, Arc::default());
+        let found = owners.workloads(&after, "n", asked()).await.unwrap();
+        assert_eq!(found[&set], Some(set.clone()));
+    }
 }

@@ -2,9 +2,16 @@
 //! kept, nor is a pod that has finished.
 
 use super::seen::Seen;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use kube::api::{ApiResource, GroupVersionKind, ObjectMeta};
 use kube::core::Object;
 use serde::Deserialize;
+use std::collections::HashMap;
+
+/// The longest part of a reference.
+const LONGEST: usize = 253;
+/// How many containers of a pod are looked at.
+const MOST_CONTAINERS: usize = 500;
 
 /// A pod as it comes over the wire.
 pub(crate) type Wire = Object<Spec, Status>;
@@ -60,15 +67,26 @@ pub(crate) struct Owner {
 impl Owner {
     /// Who controls an object; nobody if it stands for itself.
     pub(crate) fn of(metadata: &ObjectMeta) -> Option<Owner> {
-        let owners = metadata.owner_references.iter().flatten();
-        let controller = owners
-            .into_iter()
-            .find(|one| one.controller == Some(true))?;
-        Some(Owner {
-            api_version: controller.api_version.clone(),
-            kind: controller.kind.clone(),
-            name: controller.name.clone(),
-            uid: controller.uid.clone(),
+        let mut owners = metadata.owner_references.iter().flatten();
+        Owner::read(owners.find(|one| one.controller == Some(true))?)
+    }
+
+    /// Reads a reference. Whoever creates pods writes what he likes there, at any length; what no
+    /// object can be called refers to none.
+    pub(crate) fn read(reference: &OwnerReference) -> Option<Owner> {
+        let OwnerReference {
+            api_version,
+            kind,
+            name,
+            uid,
+            ..
+        } = reference;
+        let all = [api_version, kind, name, uid];
+        all.iter().all(|text| text.len() <= LONGEST).then(|| Owner {
+            api_version: api_version.clone(),
+            kind: kind.clone(),
+            name: name.clone(),
+            uid: uid.clone(),
         })
     }
 
@@ -122,9 +140,12 @@ impl Pod {
         ];
         let mut found: Vec<Container> = Vec::new();
         for (asked, got) in read {
-            for one in asked {
-                let told = got.into_iter().flatten().find(|got| got.name == one.name);
-                let image_id = told.map_or("", |got| got.image_id.as_str());
+            let got = got.into_iter().flatten();
+            let ids: HashMap<&str, &str> = got
+                .map(|got| (got.name.as_str(), got.image_id.as_str()))
+                .collect();
+            for one in asked.iter().take(MOST_CONTAINERS - found.len()) {
+                let image_id = ids.get(one.name.as_str()).copied().unwrap_or_default();
                 match Seen::read(&one.image, image_id) {
                     Ok(image) => found.push(Container {
                         name: one.name.clone(),
@@ -185,6 +206,20 @@ mod tests {
             let owner = pod.owner.unwrap();
             assert_eq!((owner.group(), owner.kind.as_str()), ("apps", "ReplicaSet"));
         }
+        let long = json!([{
+            "apiVersion": "v1", "kind": "K".repeat(300), "name": "o", "uid": "1", "controller": true,
+        }]);
+        let many: Vec<Value> = (0..600)
+            .map(|number| json!({"name": format!("c{number}"), "image": format!("app:{number}")}))
+            .collect();
+        let strange = pod(json!({
+            "metadata": {"name": "p", "ownerReferences": long}, "spec": {"containers": many},
+        }));
+        let strange = strange.unwrap();
+        assert_eq!(
+            (strange.owner, strange.containers.len()),
+            (None, MOST_CONTAINERS)
+        );
         let bare = pod(json!({"metadata": {"name": "p"}, "spec": {"containers": []}})).unwrap();
         assert_eq!((bare.owner, bare.containers.len()), (None, 0));
     }

@@ -5,53 +5,25 @@
 use super::ladder::Wish;
 use super::managed;
 use super::pod::{Container, Owner, Pod};
-use super::report::{self, Images, Place, container, gather, names};
+use super::report::{self, Held, Images, Place, container, gather};
 use super::reuse::Elsewhere;
 use super::seen::{Running, Seen};
-use super::view::{Held, Wanted};
+use super::view::{Report, Wanted};
 use super::{SOON, Task, Workloads};
-use crate::access::host_of;
-use crate::object::{REGISTRY, WORKLOAD_REPORT, is_absent};
+use crate::object::{WORKLOAD_REPORT, is_absent};
 use crate::work::Trouble;
-use kube::api::{DeleteParams, ObjectMeta};
+use kube::ResourceExt;
+use kube::api::DeleteParams;
+use muster_api::guard::WORKLOAD_SCAN;
 use muster_api::link;
-use serde::Deserialize;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::time::Duration;
 
 /// How often workloads without pods are looked for: nothing tells when one goes.
 const IDLE: Duration = Duration::from_secs(300);
-
-/// A kept report, as far as it is needed to go on with it.
-#[derive(Deserialize)]
-struct Kept {
-    metadata: ObjectMeta,
-    spec: KeptSpec,
-}
-
-#[derive(Deserialize)]
-struct KeptSpec {
-    containers: Vec<KeptContainer>,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct KeptContainer {
-    name: String,
-    image_ref: KeptImage,
-}
-
-#[derive(Deserialize)]
-struct KeptImage {
-    registry: String,
-    namespace: String,
-    repository: String,
-    #[serde(default)]
-    tag: String,
-    #[serde(default)]
-    digest: String,
-}
+/// The same where their reports are not collected with them.
+const IDLE_ELSEWHERE: Duration = Duration::from_secs(30);
 
 impl Workloads {
     /// Makes the reports of a namespace what they should be.
@@ -61,8 +33,7 @@ impl Workloads {
             return self.leave(namespace, &scene.reports).await;
         };
         let mut workloads = self.running(namespace, scene.pods).await?;
-        let idle = self.idle(namespace, &scene.reports, scene.held, &workloads);
-        let idle = idle.await?;
+        let idle = self.idle(namespace, &scene.reports, &workloads).await?;
         let has_idle = !idle.is_empty();
         workloads.extend(idle);
 
@@ -73,53 +44,60 @@ impl Workloads {
         };
         let places = Places {
             namespace: configuration.home(namespace),
+            platforms: configuration.platforms(),
             elsewhere,
         };
         let mut wanted = Wanted::new();
-        let mut held = BTreeMap::new();
-        for (workload, name) in names(workloads.keys()) {
-            let images = &workloads[workload];
-            self.write(namespace, &name, workload, images, &places, &scene.reports)
-                .await?;
-            places.collect(images, &mut wanted);
-            let (workload, images) = (workload.clone(), images.clone());
-            held.insert(name, Held { workload, images });
+        let mut names = BTreeMap::new();
+        for (workload, name) in report::names(workloads.keys()) {
+            places.collect(&workloads[workload], &mut wanted);
+            names.insert(name, workload.clone());
         }
+        // What is wanted does not depend on whether every report can be written.
+        self.noted(namespace, wanted);
+        let mut outcome = Ok(());
         for name in scene
             .reports
             .keys()
-            .filter(|name| !held.contains_key(*name))
+            .filter(|name| !names.contains_key(*name))
         {
-            self.forget(namespace, name).await?;
+            outcome = outcome.and(self.forget(namespace, name).await);
         }
-        self.noted(namespace, wanted, held);
-        Ok(has_idle.then_some(IDLE))
+        for (name, workload) in names {
+            if self.stop.is_cancelled() {
+                break;
+            }
+            let images = workloads.remove(&workload).unwrap_or_default();
+            let held = Held { workload, images };
+            let written = scene.reports.get(&name);
+            let done = self.write(namespace, &name, held, &places, written).await;
+            outcome = outcome.and(done);
+        }
+        let again = match self.operator.is_at_home() {
+            true => IDLE,
+            false => IDLE_ELSEWHERE,
+        };
+        outcome.map(|()| has_idle.then_some(again))
     }
 
     /// Takes away all there is in a namespace that is not looked at.
     async fn leave(
         &self,
         namespace: &str,
-        reports: &BTreeMap<String, String>,
+        reports: &BTreeMap<String, Report>,
     ) -> Result<Option<Duration>, Trouble> {
+        self.noted(namespace, Wanted::new());
+        let mut outcome = Ok(None);
         for name in reports.keys() {
-            self.forget(namespace, name).await?;
+            outcome = outcome.and(self.forget(namespace, name).await.map(|()| None));
         }
-        self.noted(namespace, Wanted::new(), BTreeMap::new());
-        Ok(None)
+        outcome
     }
 
-    fn noted(&self, namespace: &str, wanted: Wanted, held: BTreeMap<String, Held>) {
-        let (affected, is_complete) = {
-            let mut view = self.view();
-            let affected = view.note(namespace, wanted, held);
-            (affected, view.has_come_round())
-        };
+    fn noted(&self, namespace: &str, wanted: Wanted) {
+        let affected = self.view().note(namespace, wanted);
         for place in affected {
             self.want(Task::Registry(place), SOON);
-        }
-        if is_complete {
-            self.usage.complete();
         }
     }
 
@@ -152,77 +130,27 @@ impl Workloads {
     }
 
     /// Workloads that have a report and run nothing now, as long as they are there: a CronJob between
-    /// two runs, or what was scaled to nothing. A finished pod will not run again.
+    /// two runs, or what was scaled to nothing. A finished pod will not run again. Where nobody
+    /// collects what owners leave behind, a workload must be seen to count as there.
     async fn idle(
         &self,
         namespace: &str,
-        reports: &BTreeMap<String, String>,
-        mut held: BTreeMap<String, Held>,
+        reports: &BTreeMap<String, Report>,
         running: &BTreeMap<Owner, Images>,
     ) -> Result<BTreeMap<Owner, Images>, Trouble> {
-        let current: BTreeSet<String> = names(running.keys()).into_values().collect();
-        let mut idle = BTreeMap::new();
-        for name in reports.keys() {
-            let known = match held.remove(name) {
-                Some(known) => Some(known),
-                // It is written anew anyway.
-                None if current.contains(name) => None,
-                None => self.recall(namespace, name).await?,
-            };
-            if let Some(Held { workload, images }) = known
-                && !running.contains_key(&workload)
-                && workload.kind != "Pod"
-            {
-                idle.insert(workload, images);
-            }
-        }
+        let held = reports.values().filter_map(|report| report.held.as_ref());
+        let mut idle: BTreeMap<Owner, Images> = held
+            .filter(|held| !running.contains_key(&held.workload) && held.workload.kind != "Pod")
+            .map(|held| (held.workload.clone(), held.images.clone()))
+            .collect();
         let asked = idle.keys().cloned().collect();
-        let remaining = self.owners.remaining(self.cluster(), namespace, asked);
+        let hidden = self.operator.is_at_home();
+        let remaining = self
+            .owners
+            .remaining(self.cluster(), namespace, asked, hidden);
         let remaining = remaining.await?;
         idle.retain(|workload, _| remaining.contains(workload));
         Ok(idle)
-    }
-
-    /// What a report says that an operator before this one wrote.
-    async fn recall(&self, namespace: &str, name: &str) -> Result<Option<Held>, Trouble> {
-        let kept: Option<Kept> = WORKLOAD_REPORT.read(self.home(), namespace, name).await?;
-        let Some(kept) = kept else {
-            return Ok(None);
-        };
-        let owners = kept.metadata.owner_references.unwrap_or_default();
-        let Some(owner) = owners.into_iter().next() else {
-            return Ok(None);
-        };
-        let mut images = Images::new();
-        for one in kept.spec.containers {
-            let reference = one.image_ref;
-            let api = REGISTRY.within(self.home(), &reference.namespace);
-            let registry = api.get_opt(&reference.registry).await?;
-            let Some(host) = registry.as_ref().and_then(host_of) else {
-                continue;
-            };
-            let mut image = format!("{host}/{}", reference.repository);
-            if !reference.tag.is_empty() {
-                image = format!("{image}:{}", reference.tag);
-            }
-            // A digest that was pinned is not told from one that was pulled; both are what ran.
-            let (image, id) = match (reference.tag.is_empty(), reference.digest.is_empty()) {
-                (true, false) => (format!("{image}@{}", reference.digest), String::new()),
-                (_, true) => (image, String::new()),
-                (false, false) => (image, format!("x@{}", reference.digest)),
-            };
-            if let Ok(image) = Seen::read(&image, &id) {
-                let name = one.name;
-                images.insert(Container { name, image });
-            }
-        }
-        let workload = Owner {
-            api_version: owner.api_version,
-            kind: owner.kind,
-            name: owner.name,
-            uid: owner.uid,
-        };
-        Ok(Some(Held { workload, images }))
     }
 
     /// Writes a report, unless it says that already.
@@ -230,12 +158,12 @@ impl Workloads {
         &self,
         namespace: &str,
         name: &str,
-        workload: &Owner,
-        images: &Images,
+        held: Held,
         places: &Places<'_>,
-        written: &BTreeMap<String, String>,
+        written: Option<&Report>,
     ) -> Result<(), Trouble> {
-        let containers: Vec<Value> = images
+        let containers: Vec<Value> = held
+            .images
             .iter()
             .map(|one| {
                 let place = places.of(&one.image);
@@ -243,16 +171,39 @@ impl Workloads {
                 container(one, &place, message)
             })
             .collect();
-        let (object, content) = report::object(namespace, name, workload, &containers);
+        let (object, content) = report::object(namespace, name, &held, &containers);
         let links = link::asked(&object).into_iter().collect();
         self.usage.report(namespace, name, links);
-        if written.get(name) == Some(&content) {
+        if written.is_some_and(|written| written.content == content) {
+            return Ok(());
+        }
+        if written.is_none() && self.is_others(namespace, name).await? {
+            tracing::warn!(
+                namespace,
+                name,
+                "somebody made a report of the name that the workload scan needs; it is left alone"
+            );
             return Ok(());
         }
         let applied = WORKLOAD_REPORT.apply(self.home(), namespace, name, &object);
         applied.await?;
-        self.view().report(namespace, name, Some(content));
+        let report = Report {
+            content,
+            held: Some(held),
+        };
+        self.view().report(namespace, name, Some(report));
         Ok(())
+    }
+
+    /// Whether there is a report of that name that is not ours.
+    async fn is_others(&self, namespace: &str, name: &str) -> Result<bool, Trouble> {
+        let api = WORKLOAD_REPORT.within(self.home(), namespace);
+        let found = match api.get_metadata(name).await {
+            Err(error) if is_absent(&error) => return Ok(false),
+            found => found?,
+        };
+        let marked = found.labels().get(WORKLOAD_SCAN);
+        Ok(marked.is_none_or(|value| value != "true"))
     }
 
     /// What is to be said of an image that its registry does not have.
@@ -294,12 +245,13 @@ impl Workloads {
 /// Registry of ours.
 struct Places<'a> {
     namespace: &'a str,
+    platforms: String,
     elsewhere: Elsewhere,
 }
 
 impl Places<'_> {
     fn of(&self, image: &Seen) -> Place {
-        let elsewhere = self.elsewhere.registry(image);
+        let elsewhere = self.elsewhere.registry(image, &self.platforms);
         Place {
             namespace: self.namespace.to_owned(),
             registry: elsewhere.unwrap_or_else(|| managed::name(&image.host)),
@@ -309,11 +261,12 @@ impl Places<'_> {
     /// Adds what our Registries must hold for these images.
     fn collect(&self, images: &Images, wanted: &mut Wanted) {
         for Container { image, .. } in images {
-            if self.elsewhere.registry(image).is_some() {
+            let place = self.of(image);
+            if place.registry != managed::name(&image.host) {
                 continue;
             }
             let new = || (image.host.clone(), BTreeMap::new());
-            let (_, wishes) = wanted.entry(self.of(image)).or_insert_with(new);
+            let (_, wishes) = wanted.entry(place).or_insert_with(new);
             let wishes = wishes.entry(image.repository.clone()).or_default();
             wishes.extend(Wish::of(image));
         }

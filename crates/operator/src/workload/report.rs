@@ -2,16 +2,22 @@
 //! that any of its pods runs.
 
 use super::pod::{Container, Owner};
-use crate::object::WORKLOAD_REPORT;
+use super::seen::{Running, Seen};
+use crate::object::{WORKLOAD_REPORT, noted};
+use kube::api::ObjectMeta;
 use muster_api::guard::{MANAGED_BY, MANAGER, WORKLOAD_SCAN};
+use muster_registry::Host;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 /// The older label that says who manages an object.
 const ALSO_MANAGED_BY: &str = "sbomscanner.kubewarden.io/managed-by";
 /// A hash of what a report says, on the report: with it, one that need not be written is not.
 pub(crate) const CONTENT: &str = "sbomscanner.kubewarden.io/content";
+/// What its containers run, on a report, in the words of pods and container runtimes: with it, a
+/// workload that runs nothing for a while keeps its report whoever looks next.
+const IMAGES: &str = "sbomscanner.kubewarden.io/images";
 /// The longest name of an object.
 const LONGEST: usize = 253;
 
@@ -35,15 +41,21 @@ pub(crate) fn gather(
         workloads.entry(workload).or_default().extend(containers);
     }
     for images in workloads.values_mut() {
-        let known = images.clone();
-        images.retain(|one| {
-            let vaguer = |other: &Container| {
-                other.name == one.name && one.image.is_vaguer_than(&other.image)
-            };
-            !known.iter().any(vaguer)
-        });
+        let is_known = |one: &&Container| one.image.running != Running::Unknown;
+        let known = images.iter().filter(is_known).map(asked).collect();
+        let known: HashSet<Asked> = known;
+        images.retain(|one| one.image.running != Running::Unknown || !known.contains(&asked(one)));
     }
     workloads
+}
+
+/// What a container was asked to run, whatever it runs.
+type Asked = (String, Host, String, Option<String>);
+
+fn asked(one: &Container) -> Asked {
+    let image = &one.image;
+    let (host, repository) = (image.host.clone(), image.repository.clone());
+    (one.name.clone(), host, repository, image.tag.clone())
 }
 
 /// The names of the reports. Where kinds of several API groups share a name, a hash tells all but the
@@ -60,7 +72,8 @@ pub(crate) fn names<'a>(
     for (name, mut sharing) in plain {
         sharing.sort_by_key(|one| (one.group().contains('.'), one.group(), &one.uid));
         for (place, workload) in sharing.into_iter().enumerate() {
-            let fits = place == 0 && name.len() <= LONGEST;
+            let is_plain = workload.kind.bytes().all(|b| b.is_ascii_alphanumeric());
+            let fits = place == 0 && is_plain && muster_kind::name::subdomain(&name).is_empty();
             let name = match fits {
                 true => name.clone(),
                 false => apart(&name, workload),
@@ -71,10 +84,28 @@ pub(crate) fn names<'a>(
     names
 }
 
+/// A name that no other workload has. Owner references may say anything, so what no name may hold is
+/// left out.
 fn apart(name: &str, workload: &Owner) -> String {
-    let hash = hash(&[workload.group(), &workload.kind, &workload.name]);
-    let cut: String = name.chars().take(LONGEST - hash.len() - 1).collect();
-    format!("{}-{hash}", cut.trim_end_matches(['-', '.']))
+    let hash = hash(&[
+        workload.group(),
+        &workload.kind,
+        &workload.name,
+        &workload.uid,
+    ]);
+    let plain = |c: char| match c.to_ascii_lowercase() {
+        c if c.is_ascii_lowercase() || c.is_ascii_digit() => c,
+        _ => '-',
+    };
+    let cut: String = name
+        .chars()
+        .map(plain)
+        .take(LONGEST - hash.len() - 1)
+        .collect();
+    match cut.trim_matches('-') {
+        "" => hash,
+        cut => format!("{cut}-{hash}"),
+    }
 }
 
 /// Ten digits that tell texts apart.
@@ -97,9 +128,10 @@ pub(crate) fn hash(parts: &[&str]) -> String {
 pub(crate) fn object(
     namespace: &str,
     name: &str,
-    workload: &Owner,
+    held: &Held,
     containers: &[Value],
 ) -> (Value, String) {
+    let workload = &held.workload;
     let mut report = json!({
         "apiVersion": WORKLOAD_REPORT.api_version(), "kind": WORKLOAD_REPORT.kind,
         "metadata": {
@@ -112,9 +144,42 @@ pub(crate) fn object(
         },
         "spec": {"containers": containers},
     });
+    report["metadata"]["annotations"] = json!({IMAGES: held.spell()});
     let content = hash(&[&report.to_string()]);
-    report["metadata"]["annotations"] = json!({CONTENT: content});
+    report["metadata"]["annotations"][CONTENT] = json!(content);
     (report, content)
+}
+
+/// What a report says, and about whom: as long as the workload is there and runs nothing, this is
+/// what it ran last.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Held {
+    pub(crate) workload: Owner,
+    pub(crate) images: Images,
+}
+
+impl Held {
+    fn spell(&self) -> String {
+        let images = self.images.iter().map(|one| {
+            let (image, id) = one.image.spell();
+            [one.name.clone(), image, id]
+        });
+        json!(images.collect::<Vec<_>>()).to_string()
+    }
+
+    /// Reads it from the metadata of a report; none if that says nothing of it.
+    pub(crate) fn read(metadata: &ObjectMeta) -> Option<Held> {
+        let workload = metadata.owner_references.as_ref()?.first()?;
+        let images: Vec<[String; 3]> = serde_json::from_str(noted(metadata, IMAGES)?).ok()?;
+        let images = images.into_iter().filter_map(|[name, image, id]| {
+            let image = Seen::read(&image, &id).ok()?;
+            Some(Container { name, image })
+        });
+        Some(Held {
+            workload: Owner::read(workload)?,
+            images: images.collect(),
+        })
+    }
 }
 
 /// A container as a report names it.
@@ -138,7 +203,6 @@ pub(crate) fn container(one: &Container, place: &Place, message: Option<String>)
 
 #[cfg(test)]
 mod tests {
-    use super::super::seen::Seen;
     use super::*;
 
     fn owner(api_version: &str, kind: &str, name: &str) -> Owner {
@@ -185,6 +249,9 @@ mod tests {
             owner("argoproj.io/v1alpha1", "Rollout", "web"),
             owner("v1", "Pod", "web"),
             owner("apps/v1", "Deployment", &long),
+            owner("nobody.example/v1", "Foo_Bar", "web"),
+            owner("nobody.example/v1", "Foo", "a b/../c"),
+            owner("nobody.example/v1", "Ü", "Ü"),
         ];
         let names = names(&workloads);
         assert_eq!(names[&workloads[0]], "deployment-web");
@@ -193,7 +260,10 @@ mod tests {
         assert!(names[&workloads[1]].starts_with("deployment-web-"));
         let different: BTreeSet<&String> = names.values().collect();
         assert_eq!(different.len(), workloads.len());
-        assert!(names.values().all(|name| name.len() <= LONGEST));
+        for name in names.values() {
+            let faults = muster_kind::name::subdomain(name);
+            assert!(faults.is_empty(), "{name}: {faults:?}");
+        }
     }
 
     #[test]
@@ -205,12 +275,11 @@ mod tests {
         };
         let running = container("a", "nginx:1.25", &format!("nginx@{digest}"));
         let containers = [super::container(&running, &place, Some("gone".into()))];
-        let (report, content) = object(
-            "web",
-            "deployment-a",
-            &owner("apps/v1", "Deployment", "a"),
-            &containers,
-        );
+        let held = Held {
+            workload: owner("apps/v1", "Deployment", "a"),
+            images: BTreeSet::from([running, container("b", "app", "")]),
+        };
+        let (report, content) = object("web", "deployment-a", &held, &containers);
         assert_eq!(
             report["spec"]["containers"][0],
             json!({"name": "a", "message": "gone", "imageRef": {
@@ -220,12 +289,10 @@ mod tests {
         );
         assert_eq!(report["metadata"]["annotations"][CONTENT], content.as_str());
         assert_eq!(report["metadata"]["labels"][ALSO_MANAGED_BY], "sbomscanner");
-        let (_, other) = object(
-            "web",
-            "deployment-a",
-            &owner("apps/v1", "Deployment", "a"),
-            &[],
-        );
+        let (_, other) = object("web", "deployment-a", &held, &[]);
         assert_ne!(content, other);
+        let metadata = serde_json::from_value(report["metadata"].clone()).unwrap();
+        assert_eq!(Held::read(&metadata), Some(held));
+        assert_eq!(Held::read(&ObjectMeta::default()), None);
     }
 }

@@ -2,9 +2,10 @@
 //! once, and not scanned a second time.
 
 use super::seen::{Running, Seen};
-use crate::object::IMAGE;
+use crate::access::ANY_PLATFORM;
+use crate::object::{IMAGE, LISTED, REPORT};
 use kube::Client;
-use kube::api::ObjectMeta;
+use kube::api::{ListParams, ObjectMeta};
 use muster_api::guard::WORKLOAD_SCAN;
 use serde::Deserialize;
 use std::collections::{BTreeMap, BTreeSet};
@@ -20,7 +21,7 @@ struct Image {
     image_metadata: Found,
 }
 
-#[derive(Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 struct Found {
     registry: String,
@@ -28,6 +29,12 @@ struct Found {
     digest: String,
     index_digest: String,
     config_digest: String,
+    /// For which platforms it was listed.
+    #[serde(skip)]
+    listed: String,
+    /// Whether it is known what is wrong with it. A discovery makes Images that nobody scans.
+    #[serde(skip)]
+    scanned: bool,
 }
 
 impl Elsewhere {
@@ -49,29 +56,50 @@ impl Elsewhere {
                 let labels = image.metadata.labels.as_ref();
                 labels.is_some_and(|labels| labels.contains_key(WORKLOAD_SCAN))
             };
-            let mut others: Vec<Found> = images
-                .into_iter()
-                .filter(|image| !is_ours(image))
-                .map(|image| image.image_metadata)
-                .collect();
-            others.sort_by(|one, other| one.registry.cmp(&other.registry));
-            if !others.is_empty() {
-                found.insert((host.to_owned(), repository.to_owned()), others);
+            let others: Vec<Image> = images.into_iter().filter(|one| !is_ours(one)).collect();
+            if others.is_empty() {
+                continue;
             }
+            let reports = ListParams::default().fields(&selector);
+            let reports = REPORT.metadata(client, namespace, reports).await?;
+            let reports: BTreeSet<String> =
+                reports.into_iter().filter_map(|one| one.name).collect();
+            let others = others.into_iter().map(|image| Found {
+                scanned: image
+                    .metadata
+                    .name
+                    .is_some_and(|name| reports.contains(&name)),
+                listed: platforms(image.metadata.annotations.as_ref()),
+                ..image.image_metadata
+            });
+            found.insert((host.to_owned(), repository.to_owned()), others.collect());
         }
         Ok(Elsewhere(found))
     }
 
-    /// The Registry that has an image; the first by name, so that it stays the same one.
-    pub(crate) fn registry(&self, image: &Seen) -> Option<String> {
+    /// The Registry that has all of an image, scanned for at least these platforms; the first by
+    /// name, so that it stays the same one.
+    pub(crate) fn registry(&self, image: &Seen, platforms: &str) -> Option<String> {
         if self.0.is_empty() {
             return None;
         }
         let key = (image.host.as_str().to_owned(), image.repository.clone());
-        let found = self.0.get(&key)?.iter();
-        let mut found = found.filter(|found| found.is(image));
-        found.next().map(|found| found.registry.clone())
+        let mut registries: BTreeMap<&str, bool> = BTreeMap::new();
+        for found in self.0.get(&key)?.iter().filter(|found| found.is(image)) {
+            let covers = found.listed == ANY_PLATFORM || found.listed == platforms;
+            let is_fit = registries.entry(&found.registry).or_insert(true);
+            *is_fit &= found.scanned && covers;
+        }
+        let mut fit = registries.into_iter().filter(|(_, is_fit)| *is_fit);
+        fit.next().map(|(registry, _)| registry.to_owned())
     }
+}
+
+/// For which platforms an Image says that it was listed: `2 of any platform`.
+fn platforms(annotations: Option<&BTreeMap<String, String>>) -> String {
+    let listed = annotations.and_then(|annotations| annotations.get(LISTED));
+    let platforms = listed.and_then(|text| text.split_once(" of "));
+    platforms.map_or(String::new(), |(_, platforms)| platforms.to_owned())
 }
 
 impl Found {
@@ -99,10 +127,12 @@ mod tests {
             digest: digest("a"),
             index_digest: digest(index),
             config_digest: digest("c"),
+            listed: "any platform".into(),
+            scanned: true,
         };
         let known = vec![found("first", "b"), found("second", "d")];
         let key = ("quay.io".to_owned(), "team/app".to_owned());
-        let elsewhere = Elsewhere(BTreeMap::from([(key, known)]));
+        let elsewhere = Elsewhere(BTreeMap::from([(key.clone(), known)]));
         for (image, id, registry) in [
             ("quay.io/team/app:1", String::new(), Some("first")),
             ("quay.io/team/app:2", String::new(), None),
@@ -124,10 +154,43 @@ mod tests {
         ] {
             let seen = Seen::read(image, &id).unwrap();
             assert_eq!(
-                elsewhere.registry(&seen).as_deref(),
+                elsewhere.registry(&seen, "linux/amd64").as_deref(),
                 registry,
                 "{image} {id}"
             );
+        }
+    }
+
+    #[test]
+    fn what_is_not_all_scanned_is_not_taken() {
+        let found = |registry: &str, scanned: bool, listed: &str| Found {
+            registry: registry.into(),
+            tag: "1".into(),
+            scanned,
+            listed: listed.into(),
+            ..Found::default()
+        };
+        let key = ("quay.io".to_owned(), "team/app".to_owned());
+        let seen = Seen::read("quay.io/team/app:1", "").unwrap();
+        for (known, registry) in [
+            (vec![found("a", true, "any platform")], Some("a")),
+            (vec![found("a", true, "linux/arm64")], Some("a")),
+            (vec![found("a", true, "linux/amd64")], None),
+            (vec![found("a", true, "")], None),
+            // Only discovered, or not all of its platforms yet.
+            (vec![found("a", false, "any platform")], None),
+            (
+                vec![
+                    found("a", true, "any platform"),
+                    found("a", false, "any platform"),
+                    found("b", true, "any platform"),
+                ],
+                Some("b"),
+            ),
+        ] {
+            let elsewhere = Elsewhere(BTreeMap::from([(key.clone(), known)]));
+            let taken = elsewhere.registry(&seen, "linux/arm64");
+            assert_eq!(taken.as_deref(), registry, "{elsewhere:?}");
         }
     }
 }

@@ -42,6 +42,23 @@ impl Seen {
         })
     }
 
+    /// What [`Seen::read`] reads again: the reference, and what a runtime would tell.
+    pub(crate) fn spell(&self) -> (String, String) {
+        let Seen {
+            host, repository, ..
+        } = self;
+        let mut image = format!("{host}/{repository}");
+        if let Some(tag) = &self.tag {
+            image = format!("{image}:{tag}");
+        }
+        match &self.running {
+            Running::Unknown => (image, String::new()),
+            Running::Pinned(digest) => (format!("{image}@{digest}"), String::new()),
+            Running::Pulled(digest) => (image, format!("@{digest}")),
+            Running::Configured(digest) => (image, digest.to_string()),
+        }
+    }
+
     /// The digest that runs, if that is known.
     pub(crate) fn digest(&self) -> Option<&Digest> {
         match &self.running {
@@ -50,15 +67,6 @@ impl Seen {
                 Some(digest)
             }
         }
-    }
-
-    /// Whether this is less of the same that another tells: the same image of which it is not yet
-    /// known what runs.
-    pub(crate) fn is_vaguer_than(&self, other: &Seen) -> bool {
-        self.running == Running::Unknown
-            && other.running != Running::Unknown
-            && (&self.host, &self.repository, &self.tag)
-                == (&other.host, &other.repository, &other.tag)
     }
 }
 
@@ -143,19 +151,11 @@ mod tests {
             let tag = tag.as_deref().unwrap_or_default();
             assert_eq!(format!("{host}/{repository}:{tag}"), expected);
             assert_eq!(seen.running, running, "{image} {id}");
+            let (image, id) = seen.spell();
+            assert_eq!(Seen::read(&image, &id).unwrap(), seen);
         }
         for broken in ["", "UPPER/case", "a b", "x:y:z"] {
             assert!(Seen::read(broken, "").is_err(), "{broken:?}");
         }
-    }
-
-    #[test]
-    fn what_tells_nothing_is_vaguer_than_what_tells_the_digest() {
-        let a = format!("x@{}", digest("a"));
-        let seen = |image: &str, id: &str| Seen::read(image, id).unwrap();
-        assert!(seen("x:1", "").is_vaguer_than(&seen("x:1", &a)));
-        assert!(!seen("x:1", "").is_vaguer_than(&seen("x:2", &a)));
-        assert!(!seen("x:1", "").is_vaguer_than(&seen("x:1", "")));
-        assert!(!seen("x:1", &a).is_vaguer_than(&seen("x:1", "")));
     }
 }

@@ -2,14 +2,20 @@
 //! nothing. It is written only if nobody else wrote since it was read.
 
 use super::Workloads;
+use super::ladder::{self, Holdings, Wish};
 use super::managed::{self, Deed};
 use super::report::Place;
-use crate::object::{CONFIGURATION, MANAGER, REGISTRY, condition, is_absent, now};
+use crate::object::{CONFIGURATION, IMAGE, MANAGER, REGISTRY, condition, is_absent, now};
 use crate::work::Trouble;
-use kube::ResourceExt;
-use kube::api::{DeleteParams, Patch, PatchParams, PostParams, Preconditions};
+use kube::api::{
+    ApiResource, DeleteParams, DynamicObject, GroupVersionKind, ObjectMeta, Patch, PatchParams,
+    PostParams, Preconditions,
+};
+use kube::{Api, ResourceExt};
 use muster_api::scanner::configuration::NAME;
+use serde::Deserialize;
 use serde_json::{Value, json};
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 /// How soon it is seen whether a Registry has gone.
@@ -41,7 +47,10 @@ impl Workloads {
                 api.create(&parameters(), &object).await?;
             }
             Deed::Replace(object) => {
-                api.replace(name, &parameters(), &object).await?;
+                let written = api.replace(name, &parameters(), &object).await?;
+                let generation = written.metadata.generation.unwrap_or_default();
+                self.view().wrote(place, generation);
+                self.clear_up(place, &before, &wanted).await?;
             }
             Deed::Delete => {
                 let only_this = Preconditions {
@@ -67,6 +76,35 @@ impl Workloads {
         Ok(None)
     }
 
+    /// Deletes the Images that nobody wants any more. A scan of all of the Registry would do so too,
+    /// and without an interval there is none.
+    async fn clear_up(
+        &self,
+        place: &Place,
+        before: &Holdings,
+        wanted: &Holdings,
+    ) -> Result<(), Trouble> {
+        let Place {
+            namespace,
+            registry,
+        } = place;
+        for repository in ladder::lessened(before, wanted) {
+            let selector =
+                format!("imageMetadata.registry={registry},imageMetadata.repository={repository}");
+            let images: Vec<Kept> = IMAGE.list(self.home(), namespace, &selector).await?;
+            let held = wanted.get(repository);
+            for image in images.iter().filter(|image| !image.is_wanted(held)) {
+                let name = image.metadata.name.as_deref().unwrap_or_default();
+                let api = IMAGE.within(self.home(), namespace);
+                match api.delete(name, &DeleteParams::background()).await {
+                    Err(error) if !is_absent(&error) => return Err(error.into()),
+                    _ => {}
+                }
+            }
+        }
+        Ok(())
+    }
+
     /// Says on the configuration whether workloads are scanned.
     pub(super) async fn tell(&self) -> Result<Option<Duration>, Trouble> {
         let api = CONFIGURATION.all(self.home());
@@ -75,14 +113,23 @@ impl Workloads {
         };
         let artifacts = object.data["spec"]["artifactsNamespace"].as_str();
         let artifacts = artifacts.filter(|name| !name.is_empty());
-        let (is_on, is_there) = {
-            let view = self.view();
-            let is_there = artifacts.is_none_or(|name| view.has_namespace(name));
-            (view.configuration().is_some(), is_there)
+        let is_there = match artifacts {
+            Some(name) => {
+                let kind = GroupVersionKind::gvk("", "v1", "Namespace");
+                let resource = ApiResource::from_gvk(&kind);
+                let api: Api<DynamicObject> = Api::all_with(self.home().clone(), &resource);
+                match api.get_metadata(name).await {
+                    Ok(_) => true,
+                    Err(error) if is_absent(&error) => false,
+                    Err(error) => return Err(error.into()),
+                }
+            }
+            None => true,
         };
+        let is_on = self.view().configuration().is_some();
         let (holds, reason, message) = match (is_on, is_there, artifacts) {
             (false, _, _) => (false, "Disabled", "Workloads are not scanned".to_owned()),
-            (true, false, Some(name)) if self.operator.is_at_home() => (
+            (true, false, Some(name)) => (
                 false,
                 "NamespaceNotFound",
                 format!("The namespace {name:?} for artifacts does not exist; create it"),
@@ -104,6 +151,38 @@ impl Workloads {
             Err(error) if !is_absent(&error) => Err(error.into()),
             _ => Ok(None),
         }
+    }
+}
+
+/// An Image, as far as it has to be told whether somebody wants it.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Kept {
+    metadata: ObjectMeta,
+    image_metadata: About,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct About {
+    tag: String,
+    digest: String,
+    index_digest: String,
+}
+
+impl Kept {
+    fn is_wanted(&self, held: Option<&BTreeMap<Wish, BTreeSet<String>>>) -> bool {
+        let About {
+            tag,
+            digest,
+            index_digest,
+        } = &self.image_metadata;
+        let answers = [
+            Wish::Tag(tag.clone()),
+            Wish::Digest(digest.clone()),
+            Wish::Digest(index_digest.clone()),
+        ];
+        held.is_some_and(|held| answers.iter().any(|wish| held.contains_key(wish)))
     }
 }
 

@@ -4,8 +4,8 @@
 
 use super::configuration::Configuration;
 use super::ladder::{self, Holdings, Wishes};
-use super::pod::{Owner, Pod};
-use super::report::{Images, Place};
+use super::pod::Pod;
+use super::report::{Held, Place};
 use crate::missing;
 use kube::api::ObjectMeta;
 use muster_api::guard;
@@ -17,17 +17,20 @@ use std::sync::Arc;
 /// What a namespace wants, by the Registry that gets it.
 pub(crate) type Wanted = BTreeMap<Place, (Host, Wishes)>;
 
-/// A report as it was last written: whose it is, and what runs there.
+/// A report that there is.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Held {
-    pub(crate) workload: Owner,
-    pub(crate) images: Images,
+pub(crate) struct Report {
+    /// The hash of what it says.
+    pub(crate) content: String,
+    /// None if nobody can tell what it is about.
+    pub(crate) held: Option<Held>,
 }
 
 /// A Registry, by its metadata.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Registry {
     managed: bool,
+    generation: i64,
     missing: BTreeSet<String>,
 }
 
@@ -40,9 +43,7 @@ pub(crate) struct View {
     registries: HashMap<Place, Registry>,
     /// How many Registries of others there are, by namespace.
     others: HashMap<String, usize>,
-    /// The reports that there are, and the hash of what each says.
-    reports: HashMap<String, BTreeMap<String, String>>,
-    held: HashMap<String, BTreeMap<String, Held>>,
+    reports: HashMap<String, BTreeMap<String, Report>>,
     /// What the namespaces want that have been looked at.
     wanted: HashMap<String, Wanted>,
     wanting: HashMap<Place, BTreeSet<String>>,
@@ -55,16 +56,17 @@ pub(crate) struct Scene {
     /// None if nothing of the namespace is to be scanned.
     pub(crate) configuration: Option<Arc<Configuration>>,
     pub(crate) pods: Vec<(String, Pod)>,
-    pub(crate) reports: BTreeMap<String, String>,
-    pub(crate) held: BTreeMap<String, Held>,
+    pub(crate) reports: BTreeMap<String, Report>,
     /// Whether others than us have Registries where ours are.
     pub(crate) has_others: bool,
 }
 
 impl View {
-    /// A configuration, or none.
-    pub(crate) fn configure(&mut self, configuration: Option<Configuration>) {
+    /// A configuration, or none; says whether that is news.
+    pub(crate) fn configure(&mut self, configuration: Option<Configuration>) -> bool {
+        let before = self.configuration.take();
         self.configuration = configuration.map(Arc::new);
+        before != self.configuration
     }
 
     pub(crate) fn configuration(&self) -> Option<Arc<Configuration>> {
@@ -82,10 +84,6 @@ impl View {
             }
             None => self.namespaces.remove(name).is_some(),
         }
-    }
-
-    pub(crate) fn has_namespace(&self, name: &str) -> bool {
-        self.namespaces.contains_key(name)
     }
 
     /// A pod that runs, or none; says whether that is news.
@@ -113,6 +111,7 @@ impl View {
     pub(crate) fn registry(&mut self, place: &Place, metadata: Option<ObjectMeta>) -> Affected {
         let registry = metadata.map(|metadata| Registry {
             managed: guard::is_managed(&json!({"metadata": {"labels": metadata.labels}})),
+            generation: metadata.generation.unwrap_or_default(),
             missing: missing::of(&metadata),
         });
         let before = match registry.clone() {
@@ -131,7 +130,9 @@ impl View {
             | (_, Some(Registry { managed: false, .. })) => {
                 Affected::Around(place.namespace.clone())
             }
+            // It went, or somebody wrote it: we ourselves, or an operator that led before.
             (Some(_), None) => Affected::Registry,
+            (Some(before), Some(now)) if before.generation < now.generation => Affected::Registry,
             (Some(before), Some(now)) if before.missing != now.missing => {
                 let wanting = self.wanting.get(place).cloned();
                 Affected::Namespaces(wanting.unwrap_or_default())
@@ -150,23 +151,32 @@ impl View {
         registry.is_some_and(|registry| registry.missing.contains(what))
     }
 
-    /// A report of ours, or none; says whether it is gone.
-    pub(crate) fn report(&mut self, namespace: &str, name: &str, content: Option<String>) -> bool {
-        match content {
-            Some(content) => {
+    /// We have written a Registry, which then is of this generation.
+    pub(crate) fn wrote(&mut self, place: &Place, generation: i64) {
+        if let Some(registry) = self.registries.get_mut(place) {
+            registry.generation = generation;
+        }
+    }
+
+    /// A report of ours, or none; says what there was before.
+    pub(crate) fn report(
+        &mut self,
+        namespace: &str,
+        name: &str,
+        report: Option<Report>,
+    ) -> Option<Report> {
+        match report {
+            Some(report) => {
                 let reports = self.reports.entry(namespace.to_owned()).or_default();
-                reports.insert(name.to_owned(), content);
-                false
+                reports.insert(name.to_owned(), report)
             }
             None => {
-                let Some(reports) = self.reports.get_mut(namespace) else {
-                    return false;
-                };
-                let was_there = reports.remove(name).is_some();
+                let reports = self.reports.get_mut(namespace)?;
+                let before = reports.remove(name);
                 if reports.is_empty() {
                     self.reports.remove(namespace);
                 }
-                was_there
+                before
             }
         }
     }
@@ -188,25 +198,19 @@ impl View {
                 .map(|(name, pod)| (name.clone(), pod.clone()))
                 .collect(),
             reports: self.reports.get(namespace).cloned().unwrap_or_default(),
-            held: self.held.get(namespace).cloned().unwrap_or_default(),
             has_others,
         }
     }
 
-    /// Notes what a namespace wants and has; says which Registries are affected.
-    pub(crate) fn note(
-        &mut self,
-        namespace: &str,
-        wanted: Wanted,
-        held: BTreeMap<String, Held>,
-    ) -> Vec<Place> {
-        match held.is_empty() {
-            true => drop(self.held.remove(namespace)),
-            false => drop(self.held.insert(namespace.to_owned(), held)),
-        }
-        let before = match self.namespaces.contains_key(namespace) {
-            true => self.wanted.insert(namespace.to_owned(), wanted.clone()),
-            false => self.wanted.remove(namespace),
+    /// Notes what a namespace wants; says which Registries are affected. One that went while it was
+    /// looked at wants nothing.
+    pub(crate) fn note(&mut self, namespace: &str, wanted: Wanted) -> Vec<Place> {
+        let (before, wanted) = match self.namespaces.contains_key(namespace) {
+            true => (
+                self.wanted.insert(namespace.to_owned(), wanted.clone()),
+                wanted,
+            ),
+            false => (self.wanted.remove(namespace), Wanted::new()),
         };
         let before = before.unwrap_or_default();
         let places: BTreeSet<&Place> = before.keys().chain(wanted.keys()).collect();

@@ -4,8 +4,8 @@
 
 use super::configuration::Configuration;
 use super::pod::{self, Pod, Wire};
-use super::report::{self, Place};
-use super::view::Affected;
+use super::report::{self, Held, Place};
+use super::view::{Affected, Report};
 use super::{SOON, TOGETHER, Task, Workloads};
 use crate::object::{CONFIGURATION, REGISTRY, WORKLOAD_REPORT, noted};
 use futures::{Stream, TryStreamExt};
@@ -67,11 +67,15 @@ impl Workloads {
             if name != NAME {
                 return;
             }
+            self.want(Task::Configuration, TOGETHER);
             match object.as_ref().map_or(Ok(None), Configuration::read) {
-                Ok(configuration) => self.view().configure(configuration),
+                Ok(configuration) => {
+                    if self.view().configure(configuration) {
+                        self.want_everything();
+                    }
+                }
                 Err(error) => tracing::warn!(error, "the WorkloadScanConfiguration"),
             }
-            self.want_everything();
         };
         let what = "the WorkloadScanConfiguration";
         follow(what, events, stop, changed, || seen.note(what)).await;
@@ -143,14 +147,25 @@ impl Workloads {
         let ours = watcher::Config::default().labels(&format!("{WORKLOAD_SCAN}=true"));
         let events = watcher(api, ours).default_backoff();
         let changed = |(namespace, name): &Key, object: Option<Metadata>| {
-            let content = object.map(|object| {
+            let now = object.map(|object| {
                 let content = noted(&object.metadata, report::CONTENT);
-                content.unwrap_or_default().to_owned()
+                Report {
+                    content: content.unwrap_or_default().to_owned(),
+                    held: Held::read(&object.metadata),
+                }
             });
-            if self.view().report(namespace, name, content) {
-                // It went with its workload, or by mistake.
-                self.want(Task::Namespace(namespace.clone()), TOGETHER);
+            let before = self.view().report(namespace, name, now.clone());
+            let Some(before) = before.filter(|before| Some(before) != now.as_ref()) else {
+                return;
+            };
+            // Perhaps its workload has gone, or let it go; that is asked anew.
+            if let Some(held) = &before.held {
+                self.owners.forget(namespace, &held.workload);
             }
+            if now.is_none() {
+                self.usage.gone(namespace, name);
+            }
+            self.want(Task::Namespace(namespace.clone()), TOGETHER);
         };
         let what = "WorkloadScanReports";
         follow(what, events, stop, changed, || seen.note(what)).await;

@@ -46,6 +46,31 @@ fn applying_creates_then_changes_then_leaves_alone() -> Result<()> {
 }
 
 #[test]
+fn a_list_is_applied_and_what_was_read_is_put_back() -> Result<()> {
+    let scene = Scene::new("apply-list")?;
+    let items: Vec<Value> = ["one", "two"]
+        .iter()
+        .map(|name| {
+            serde_json::json!({
+                "apiVersion": "v1", "kind": "ConfigMap",
+                "metadata": {"name": name}, "data": {"key": "value"},
+            })
+        })
+        .collect();
+    let list = serde_json::json!({"apiVersion": "v1", "kind": "List", "items": items});
+    let applied = scene.apply(&list.to_string())?;
+    assert_eq!(applied, "configmap/one created\nconfigmap/two created\n");
+    let read = scene.run("get configmaps one two -o yaml")?;
+    let read = read.replace("key: value", "key: other");
+    let applied = scene.apply(&read)?;
+    assert_eq!(
+        applied,
+        "configmap/one configured\nconfigmap/two configured\n"
+    );
+    Ok(())
+}
+
+#[test]
 fn a_key_that_is_no_longer_applied_goes_and_others_keys_stay() -> Result<()> {
     let scene = Scene::new("apply-prunes")?;
     scene.apply(&config_map("settings", "{kept: '1', dropped: '2'}"))?;

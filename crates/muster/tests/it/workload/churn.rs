@@ -13,6 +13,7 @@ use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 const SEED: u64 = 20_261_116;
@@ -96,15 +97,12 @@ fn churn(duration: Duration, seed: u64) -> Result<()> {
     while start.elapsed() < duration {
         step(&site, &mut random, &mut truth)?;
         if killed.elapsed() > Duration::from_secs(4) && random.random_bool(0.3) {
-            let leads = |log: &std::path::Path| {
-                fs::read_to_string(log).is_ok_and(|log| log.contains("leading"))
-            };
-            // One that has led leads, or is about to again.
             let all = installation.operators.iter();
-            let leader = all.map(|one| one.log()).position(leads);
-            installation.replace_operator(leader.unwrap_or_default())?;
-            deaths += 1;
-            killed = Instant::now();
+            if let Some(leader) = all.map(|one| one.log()).position(leads) {
+                installation.replace_operator(leader)?;
+                deaths += 1;
+                killed = Instant::now();
+            }
         }
     }
     eprintln!("churn: {deaths} leaders were killed");
@@ -123,6 +121,13 @@ fn churn(duration: Duration, seed: u64) -> Result<()> {
         )
     })?;
     installation.lacks_no_right()
+}
+
+/// Whether an operator leads, by what it says of itself.
+fn leads(log: &Path) -> bool {
+    let log = fs::read_to_string(log).unwrap_or_default();
+    let last = log.lines().rfind(|line| line.contains("leading"));
+    last.is_some_and(|line| !line.contains("no more"))
 }
 
 /// One thing happens.

@@ -37,6 +37,14 @@ impl Site<'_> {
             .map(drop)
     }
 
+    /// Applies many objects at once.
+    pub(crate) fn apply_all(&self, objects: &[Value]) -> Result<()> {
+        let documents: Vec<String> = objects.iter().map(Value::to_string).collect();
+        let arguments = ["apply", "-f", "-"];
+        let documents = documents.join("\n---\n");
+        self.kubectl.succeed_with(&arguments, &documents).map(drop)
+    }
+
     pub(crate) fn namespace(&self, name: &str, labels: Value) -> Result<()> {
         self.apply(&json!({
             "apiVersion": "v1", "kind": "Namespace",
@@ -85,6 +93,11 @@ impl Site<'_> {
             "Job" => json!({"template": template}),
             "CronJob" => {
                 json!({"schedule": "0 0 * * *", "jobTemplate": {"spec": {"template": template}}})
+            }
+            "ReplicationController" => {
+                let mut template = template;
+                template["spec"]["restartPolicy"] = json!("Always");
+                json!({"selector": {"app": name}, "template": template})
             }
             "Deployment" | "ReplicaSet" | "DaemonSet" | "StatefulSet" => {
                 let mut template = template;
@@ -226,9 +239,11 @@ impl Site<'_> {
     pub(crate) fn nothing_remains(&self) -> Result<()> {
         let kinds = "registries,images,sboms,vulnerabilityreports,workloadscanreports";
         let mut left = String::new();
-        let arguments = ["get", kinds, "-A", "-l", MANAGED, "-o", "name"];
+        let managed = ["get", kinds, "-A", "-l", MANAGED, "-o", "name"];
+        // Of these tests nobody else has jobs.
+        let jobs = ["get", "scanjobs", "-A", "-o", "name"];
         let waited = wait::until("that nothing managed remains", LIMIT, || {
-            left = self.kubectl.succeed(&arguments)?;
+            left = self.kubectl.succeed(&managed)? + &self.kubectl.succeed(&jobs)?;
             Ok(left.trim().is_empty().then_some(()))
         });
         waited.with_context(|| format!("left: {left}"))

@@ -94,7 +94,7 @@ async fn an_image_that_only_its_configuration_tells_is_found_too() -> Result<()>
 #[test]
 fn pods_belong_to_whoever_is_at_the_top() -> Result<()> {
     let registry = Registry::start()?;
-    let bench = open(&registry, json!({"scanOnChange": false}))?;
+    let mut bench = open(&registry, json!({"scanOnChange": false}))?;
     let site = site(&bench.kubectl, &registry);
     let image = site.image("team/app:1.0");
     let containers = [("app", image.as_str())];
@@ -192,6 +192,44 @@ fn pods_belong_to_whoever_is_at_the_top() -> Result<()> {
     site.kubectl
         .succeed(&["-n", "web", "delete", "cronjob", "nightly"])?;
     site.unreported("web", "cronjob-nightly")?;
+    // What is scaled to nothing keeps its report too, whoever looks next; with the Deployment it goes.
+    site.kubectl
+        .succeed(&["-n", "web", "delete", "pod", "shop-1-a", "--force"])?;
+    bench.muster.kill9()?;
+    bench.muster.restart_in_place()?;
+    let site = super::site(&bench.kubectl, &registry);
+    site.pod(
+        "web",
+        "later",
+        None,
+        &[("app", &site.image("team/other:1.0"))],
+    )?;
+    site.reported("web", "pod-later", "a report", |_| true)?;
+    let report = site
+        .report("web", "deployment-shop")?
+        .context("the report is kept")?;
+    assert_eq!(images(&report), ["app team/app:1.0"]);
+    site.kubectl
+        .succeed(&["-n", "web", "delete", "deployment", "shop"])?;
+    site.unreported("web", "deployment-shop")?;
+    // An owner of a kind that nobody serves counts as the workload, whatever it is called.
+    let strange = Owner(json!({
+        "apiVersion": "nobody.example/v1", "kind": "Odd_Kind", "name": "x", "uid": "1", "controller": true,
+    }));
+    site.pod(
+        "web",
+        "odd",
+        Some(&strange),
+        &[("app", &site.image("team/app:1.0"))],
+    )?;
+    wait::until("a report of it", LIMIT, || {
+        let arguments = ["-n", "web", "get", "wsr", "-o", "name"];
+        Ok(site
+            .kubectl
+            .succeed(&arguments)?
+            .contains("/odd-kind-x-")
+            .then_some(()))
+    })?;
     // A bare pod that ends is gone for good.
     site.tell("web", "alone", "Failed", &[])?;
     site.unreported("web", "pod-alone")

@@ -3,13 +3,16 @@
 use super::*;
 use muster_testkit::installation::{Installation, Options};
 use muster_testkit::postgres::Postgres;
+use std::path::Path;
+use std::process::Command;
 
 const INTERVAL: &str = "24h0m0s";
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_runs_is_scanned_and_reported_by_one_process() -> Result<()> {
     let (bench, registry) = embedded()?;
-    stories(&site(&bench.kubectl, &registry), &registry).await
+    let kubeconfig = bench.muster.kubeconfig_path();
+    stories(&site(&bench.kubectl, &registry), &registry, &kubeconfig).await
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -20,12 +23,59 @@ async fn what_runs_is_scanned_and_reported_by_a_cluster() -> Result<()> {
     let installation = Installation::start(env!("CARGO_BIN_EXE_muster"), &options)?;
     crate::scan::data(&installation.data())?;
     let kubectl = installation.kubectl()?;
-    let told = stories(&site(&kubectl, &registry), &registry).await;
+    let kubeconfig = installation.cluster.kubernetes().kubeconfig_path();
+    let site = site(&kubectl, &registry);
+    let told = stories(&site, &registry, &kubeconfig).await;
     told.with_context(|| installation.logs())?;
+    // A kind that only this cluster knows, with its own ReplicaSets.
+    rollout(&site).with_context(|| installation.logs())?;
     installation.lacks_no_right()
 }
 
-async fn stories(site: &Site<'_>, registry: &Registry) -> Result<()> {
+/// What `muster why` answers.
+fn why(kubeconfig: &Path, words: &[&str]) -> Result<Value> {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_muster"));
+    command.arg("why").args(words).args(["-o", "json"]);
+    let output = command.arg("--kubeconfig").arg(kubeconfig).output()?;
+    let error = String::from_utf8_lossy(&output.stderr);
+    anyhow::ensure!(output.status.success(), "why {words:?}: {error}");
+    Ok(serde_json::from_slice(&output.stdout)?)
+}
+
+/// A workload of a kind that is no part of Kubernetes.
+fn rollout(site: &Site<'_>) -> Result<()> {
+    site.apply(&json!({
+        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "metadata": {"name": "rollouts.argoproj.io"},
+        "spec": {
+            "group": "argoproj.io", "scope": "Namespaced",
+            "names": {"kind": "Rollout", "plural": "rollouts", "singular": "rollout"},
+            "versions": [{
+                "name": "v1alpha1", "served": true, "storage": true,
+                "schema": {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": true}},
+            }],
+        },
+    }))?;
+    let definition = "crd/rollouts.argoproj.io";
+    site.kubectl
+        .succeed(&["wait", "--for=condition=Established", definition])?;
+    let rollout = wait::until("the kind to be served", LIMIT, || {
+        Ok(site
+            .owner("web", "argoproj.io/v1alpha1", "Rollout", "canary", None)
+            .ok())
+    })?;
+    let set = site.owner("web", "apps/v1", "ReplicaSet", "canary-1", Some(&rollout))?;
+    let image = site.image("team/app:1.0");
+    site.pod("web", "canary-1-a", Some(&set), &[("app", &image)])?;
+    site.configure(json!({"scanOnChange": false}))?;
+    let report = site.reported("web", "rollout-canary", "a report", |_| true)?;
+    let owner = &report["metadata"]["ownerReferences"][0];
+    assert_eq!(owner["apiVersion"], "argoproj.io/v1alpha1");
+    assert_eq!(site.report("web", "replicaset-canary-1")?, None);
+    Ok(())
+}
+
+async fn stories(site: &Site<'_>, registry: &Registry, kubeconfig: &Path) -> Result<()> {
     let index = push(registry, "team/app", Some("1.0"), 2024).await?;
     push(registry, "team/app", Some("2.0"), 2025).await?;
     site.namespace("web", json!({"environment": "production"}))?;
@@ -112,6 +162,14 @@ async fn stories(site: &Site<'_>, registry: &Registry) -> Result<()> {
         Ok((found.len() == 2 && found.iter().all(told)).then_some(()))
     })?;
 
+    // Who has it, and what would mend it.
+    let answer = why(kubeconfig, &["CVE-2024-0001"])?;
+    let found = &answer["workloads"][0];
+    assert_eq!(found["namespace"], "web", "{answer}");
+    assert_eq!(found["name"], "shop", "{answer}");
+    let answer = why(kubeconfig, &["deployment/shop", "-n", "web"])?;
+    assert!(answer.to_string().contains("3.0.11-1~deb12u3"), "{answer}");
+
     // A new revision beside the old one: both run, both count.
     site.pod("web", "shop-2-a", Some(&set), &[("app", &second)])?;
     site.reported("web", "deployment-shop", "both revisions", |report| {
@@ -178,6 +236,27 @@ async fn stories(site: &Site<'_>, registry: &Registry) -> Result<()> {
         ];
         Ok(site.kubectl.succeed(&left)?.trim().is_empty().then_some(()))
     })?;
+
+    // A report goes with its workload, also while pods are still there, and stays away.
+    let (_, brief) = site.deployment("web", "brief")?;
+    site.pod("web", "brief-1-a", Some(&brief), &[("app", &first)])?;
+    site.reported("web", "deployment-brief", "a report", |_| true)?;
+    site.kubectl.succeed(&[
+        "-n",
+        "web",
+        "delete",
+        "deployment",
+        "brief",
+        "--cascade=orphan",
+    ])?;
+    site.unreported("web", "deployment-brief")?;
+    site.reported(
+        "web",
+        "replicaset-brief-1",
+        "the report of who is left",
+        |_| true,
+    )?;
+    assert_eq!(site.report("web", "deployment-brief")?, None);
 
     // Turned off, nothing of it remains, and what is the user's does.
     moved["enabled"] = json!(false);

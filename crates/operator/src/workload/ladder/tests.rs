@@ -71,6 +71,8 @@ fn only_what_is_new_is_to_be_scanned() {
         let after = settle(&before, &now.into_iter().collect());
         let added = added(&before, &after).map(|targets| targets.repositories());
         assert_eq!(added, targets);
+        let lost = lessened(&before, &after);
+        assert_eq!(lost.is_empty(), !after.is_empty(), "{after:?}");
     }
 }
 

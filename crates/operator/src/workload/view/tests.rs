@@ -47,8 +47,13 @@ fn only_what_is_new_is_news() {
     assert!(!view.pod("web", "p", pod()));
     assert!(view.pod("web", "p", None));
     assert!(!view.pod("web", "p", None));
-    assert!(!view.report("web", "r", Some("1".into())));
-    assert!(view.report("web", "r", None));
+    let report = Report {
+        content: "1".into(),
+        held: None,
+    };
+    assert_eq!(view.report("web", "r", Some(report.clone())), None);
+    assert_eq!(view.report("web", "r", None), Some(report));
+    assert_eq!(view.report("web", "r", None), None);
 }
 
 #[test]
@@ -59,9 +64,10 @@ fn a_namespace_is_seen_while_it_is_selected() {
     let sees = |view: &View, name: &str| view.scene(name).configuration.is_some();
     assert!(!sees(&view, "web"));
     let selected = json!({"namespaceSelector": {"matchLabels": {"scan": "me"}}});
-    view.configure(Some(configured(selected)));
+    assert!(view.configure(Some(configured(selected.clone()))));
+    assert!(!view.configure(Some(configured(selected))));
     assert!(sees(&view, "web") && !sees(&view, "play") && !sees(&view, "gone"));
-    view.configure(None);
+    assert!(view.configure(None));
     assert!(!sees(&view, "web"));
 }
 
@@ -80,11 +86,20 @@ fn registries_of_others_and_missing_images_are_reasons_to_look() {
     };
     assert_eq!(view.registry(&ours, managed("[]")), Affected::Nothing);
     assert!(!view.scene("a").has_others);
-    view.note("a", wanted(&ours, "1"), BTreeMap::new());
+    view.note("a", wanted(&ours, "1"));
     let missing = r#"["app:1"]"#;
     let affected = Affected::Namespaces(BTreeSet::from(["a".into()]));
     assert_eq!(view.registry(&ours, managed(missing)), affected);
     assert_eq!(view.registry(&ours, managed(missing)), Affected::Nothing);
+    // Another operator wrote it, or we did.
+    let written = |generation: i64| {
+        let mut metadata = managed(missing).unwrap();
+        metadata.generation = Some(generation);
+        Some(metadata)
+    };
+    assert_eq!(view.registry(&ours, written(1)), Affected::Registry);
+    view.wrote(&ours, 2);
+    assert_eq!(view.registry(&ours, written(2)), Affected::Nothing);
     assert!(view.is_missing(&ours, "app:1") && !view.is_missing(&ours, "app:2"));
     let around = || Affected::Around("art".into());
     assert_eq!(view.registry(&mine, metadata(json!({}))), around());
@@ -112,35 +127,24 @@ fn a_registry_holds_what_all_want_and_keeps_what_is_not_known() {
     let before = ["b", "c", "gone"].map(str::to_owned);
     let before = BTreeMap::from([(Wish::Tag("1".into()), BTreeSet::from(before))]);
     let before = Holdings::from([("app".to_owned(), before)]);
-    assert_eq!(
-        view.note("a", wanted(&ours, "1"), BTreeMap::new()),
-        [place("art", "ours")]
-    );
-    assert!(
-        view.note("a", wanted(&ours, "1"), BTreeMap::new())
-            .is_empty()
-    );
-    assert_eq!(
-        view.note("b", wanted(&ours, "2"), BTreeMap::new()),
-        [place("art", "ours")]
-    );
+    assert_eq!(view.note("a", wanted(&ours, "1")), [place("art", "ours")]);
+    assert!(view.note("a", wanted(&ours, "1")).is_empty());
+    assert_eq!(view.note("b", wanted(&ours, "2")), [place("art", "ours")]);
     assert!(!view.has_come_round());
     let (host, held) = view.wanted(&ours, &before);
     assert_eq!(host.unwrap().as_str(), "a.io");
     // `c` was not looked at yet; `gone` is not there.
     assert_eq!(names(&held, "1"), ["a", "c"]);
     assert_eq!(names(&held, "2"), ["b"]);
-    view.note("c", Wanted::new(), BTreeMap::new());
+    view.note("c", Wanted::new());
     assert!(view.has_come_round() && !view.has_come_round());
     let (_, held) = view.wanted(&ours, &before);
     assert_eq!(names(&held, "1"), ["a"]);
     view.namespace("a", None);
-    assert_eq!(
-        view.note("a", Wanted::new(), BTreeMap::new()),
-        [place("art", "ours")]
-    );
+    // It was looked at while it went.
+    assert_eq!(view.note("a", Wanted::new()), [place("art", "ours")]);
     view.configure(None);
-    view.note("b", Wanted::new(), BTreeMap::new());
+    view.note("b", Wanted::new());
     let (host, held) = view.wanted(&ours, &before);
     assert!(host.is_none() && held.is_empty());
 }
