@@ -132,11 +132,11 @@ fn a_cluster_that_is_away_is_waited_for() -> Result<()> {
     cluster.restart_at(&address)?;
     Kubectl::new(&cluster.kubeconfig_path())?.succeed(&["create", "namespace", "late"])?;
     labels(&here, "late", |labels| labels[MIRRORED] == "true")?;
-    let log = home.process().log_tail();
-    ensure!(
-        log.contains("Looking at the workloads of https://"),
-        "{log}"
-    );
+    wait::until("the word that it is there", SOON, || {
+        let log = home.process().log_tail();
+        let said = log.contains("Looking at the workloads of https://");
+        Ok(said.then_some(()))
+    })?;
     Ok(())
 }
 
@@ -195,11 +195,6 @@ async fn a_real_cluster_is_inspected_and_nothing_is_written_there() -> Result<()
         kubectl: &there,
         host: registry.host(),
     };
-    cluster.namespace("web", json!({"team": "a"}))?;
-    let (_, set) = cluster.deployment("web", "shop")?;
-    let image = cluster.image("team/app:1.0");
-    cluster.pod("web", "shop-1-a", Some(&set), &[("app", &image)])?;
-
     // Whoever looks could write there, if it wanted to.
     let inspector = kubernetes.user_path("inspector", &["system:masters"])?;
     let inspector = inspector.to_str().context("a path is text")?;
@@ -214,6 +209,10 @@ async fn a_real_cluster_is_inspected_and_nothing_is_written_there() -> Result<()
         host: registry.host(),
     };
     site.configure(json!({}))?;
+    cluster.namespace("web", json!({"team": "a"}))?;
+    let (_, set) = cluster.deployment("web", "shop")?;
+    let image = cluster.image("team/app:1.0");
+    cluster.pod("web", "shop-1-a", Some(&set), &[("app", &image)])?;
     let report = site.reported("web", "deployment-shop", "a scan", is_complete);
     let report = report.with_context(|| home.process().log_tail())?;
     assert_eq!(report["metadata"]["ownerReferences"][0]["name"], "shop");
@@ -243,7 +242,7 @@ async fn a_real_cluster_is_inspected_and_nothing_is_written_there() -> Result<()
     );
 
     // The report goes with the workload.
-    for object in ["pod/shop-1-a", "replicaset/shop-1", "deployment/shop"] {
+    for object in ["deployment/shop", "replicaset/shop-1", "pod/shop-1-a"] {
         there.succeed(&["-n", "web", "delete", object, "--now"])?;
     }
     site.unreported("web", "deployment-shop")?;

@@ -286,23 +286,12 @@ fn who_uses_an_image_stays_when_the_image_is_applied_again() -> Result<()> {
     kubectl.succeed_with(&apply, &image.to_string())?;
     let reports = json!([{"namespace": "shop", "name": "deployment-web"}]);
     let status = json!({"status": {"workloadScanReports": reports}}).to_string();
-    let patch = [
-        "patch",
-        "image.storage.sbomscanner.kubewarden.io",
-        "1-amd64",
-        "--type=merge",
-    ];
+    let patch = ["patch", "images", "1-amd64", "--type=merge"];
     let patch = [&patch[..], &["--field-manager", "muster", "-p", &status]].concat();
     kubectl.succeed(&patch)?;
     image["metadata"]["labels"] = json!({"sbomscanner.kubewarden.io/scanjob-uid": "another"});
     kubectl.succeed_with(&apply, &image.to_string())?;
-    let get = [
-        "get",
-        "image.storage.sbomscanner.kubewarden.io",
-        "1-amd64",
-        "-o",
-        "json",
-    ];
+    let get = ["get", "images", "1-amd64", "-o", "json"];
     let read: Value = serde_json::from_str(&kubectl.succeed(&get)?)?;
     assert_eq!(read["status"]["workloadScanReports"], reports);
     assert_eq!(
