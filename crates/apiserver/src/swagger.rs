@@ -6,8 +6,8 @@ use crate::catalog::Catalog;
 use crate::discovery;
 use serde_json::{Map, Value, json};
 
-/// What clients call the encoding that they prefer.
-pub(crate) const PROTOBUF: &str = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf";
+/// The encoding that clients prefer. They ask for it with an `@`, which is no letter of a media type.
+pub(crate) const PROTOBUF: &str = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf";
 /// What a patch takes.
 const PARAMETERS: [&str; 4] = ["dryRun", "fieldManager", "fieldValidation", "force"];
 
