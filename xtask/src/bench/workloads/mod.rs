@@ -215,8 +215,8 @@ impl Look<'_> {
         ))
     }
 
-    /// Has pods run another image, one after the other; gives the medians of how long it took until
-    /// the report said so, and of how many requests that was in all.
+    /// Has pods run another image, one after the other; gives the median of how long it took until
+    /// the report said so, and the fewest requests that there were in all.
     async fn changes(&self) -> Result<(f64, u64)> {
         let (mut times, mut counts) = (Vec::new(), Vec::new());
         for round in 1..=CHANGES {
@@ -225,12 +225,14 @@ impl Look<'_> {
             let place = namespace(space);
             let mut watch = self.home.watch(&place).await?;
             let before = self.requests().await?;
-            let status = status(self.whole, space, workload, round);
+            // Another one than any smaller size has changed it to.
+            let build = round + self.size.namespaces;
+            let status = status(self.whole, space, workload, build);
             let start = Instant::now();
             self.cluster.note();
             let pod = pod(workload, round % PODS);
             tell(&self.cluster.client, &place, &pod, &status).await?;
-            let digest = digest(image_of(self.whole, space, workload), round);
+            let digest = digest(image_of(self.whole, space, workload), build);
             says(&mut watch, &digest).await?;
             let took = start.elapsed().as_secs_f64() * 1000.0;
             let count = self.requests().await?.saturating_sub(before);
@@ -240,7 +242,8 @@ impl Look<'_> {
         }
         times.sort_by(f64::total_cmp);
         counts.sort_unstable();
-        Ok((times[CHANGES / 2], counts[CHANGES / 2]))
+        // What Registries ask on their own meanwhile counts too, so the fewest are nearest the truth.
+        Ok((times[CHANGES / 2], counts[0]))
     }
 
     /// How many requests there were, once it is quiet.
