@@ -20,7 +20,7 @@ use flate2::write::GzEncoder;
 use muster_testkit::bolt::{self, Put};
 use muster_testkit::kubectl::Kubectl;
 use muster_testkit::muster::Muster;
-use muster_testkit::push::{Pusher, digest};
+use muster_testkit::push::{Pushed, Pusher, digest};
 use muster_testkit::registry::Registry;
 use muster_testkit::wait;
 use serde_json::{Value, json};
@@ -109,6 +109,17 @@ pub(crate) fn layer() -> Result<(Vec<u8>, Vec<u8>)> {
 
 /// Pushes the image for two platforms, as it was built in some year; returns the second's digest.
 pub(crate) async fn push(registry: &Registry, year: u32) -> Result<String> {
+    let [_, arm] = push_as(registry, "team/app", Some("1.0"), year).await?;
+    Ok(arm.digest)
+}
+
+/// The same, in a repository and with a tag or without; returns the index and its second image.
+pub(crate) async fn push_as(
+    registry: &Registry,
+    repository: &str,
+    tag: Option<&str>,
+    year: u32,
+) -> Result<[Pushed; 2]> {
     let pusher = Pusher::new(registry)?;
     let (plain, packed) = layer()?;
     let config = |architecture: &str| {
@@ -119,14 +130,14 @@ pub(crate) async fn push(registry: &Registry, year: u32) -> Result<String> {
         })
     };
     let amd = pusher
-        .image("team/app", None, &[&packed], &config("amd64"))
+        .image(repository, None, &[&packed], &config("amd64"))
         .await?;
     let arm = pusher
-        .image("team/app", None, &[&packed], &config("arm64"))
+        .image(repository, None, &[&packed], &config("arm64"))
         .await?;
     let platforms = [("linux/amd64", &amd), ("linux/arm64", &arm)];
-    pusher.index("team/app", Some("1.0"), &platforms).await?;
-    Ok(arm.digest)
+    let index = pusher.index(repository, tag, &platforms).await?;
+    Ok([index, arm])
 }
 
 pub(crate) fn manifests(host: &str) -> String {

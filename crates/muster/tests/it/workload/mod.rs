@@ -291,23 +291,8 @@ pub(crate) async fn push(
     tag: Option<&str>,
     year: u32,
 ) -> Result<Pushed> {
-    let pusher = Pusher::new(registry)?;
-    let (plain, packed) = crate::scan::layer()?;
-    let config = |architecture: &str| {
-        json!({
-            "os": "linux", "architecture": architecture, "created": format!("{year}-01-01T00:00:00Z"),
-            "rootfs": {"type": "layers", "diff_ids": [digest(&plain)]},
-            "history": [{"created_by": "COPY . /"}],
-        })
-    };
-    let amd = pusher
-        .image(repository, None, &[&packed], &config("amd64"))
-        .await?;
-    let arm = pusher
-        .image(repository, None, &[&packed], &config("arm64"))
-        .await?;
-    let platforms = [("linux/amd64", &amd), ("linux/arm64", &arm)];
-    pusher.index(repository, tag, &platforms).await
+    let [index, _] = crate::scan::push_as(registry, repository, tag, year).await?;
+    Ok(index)
 }
 
 /// `muster up` with data, and a registry.
