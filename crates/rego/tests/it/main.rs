@@ -1,0 +1,5 @@
+//! The crate from outside.
+
+mod conformance;
+mod hostile;
+mod program;
