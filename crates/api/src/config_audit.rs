@@ -65,7 +65,12 @@ fn report() -> Schema {
                 )
                 .field("highCount", count("Failed checks of high severity."))
                 .field("mediumCount", count("Failed checks of medium severity."))
-                .field("lowCount", count("Failed checks of low severity.")),
+                .field("lowCount", count("Failed checks of low severity."))
+                .field(
+                    "exemptCount",
+                    count("Failed checks that somebody answers for."),
+                )
+                .field("errorCount", count("Checks that could not be run.")),
         )
         .field(
             "checks",
@@ -95,6 +100,24 @@ fn check() -> Schema {
         )
         .field("remediation", string().describe("How to mend it."))
         .required("success", boolean().describe("The check was passed."))
+        .field(
+            "error",
+            boolean().describe("The check could not be run, and nobody knows."),
+        )
+        .field(
+            "exception",
+            object()
+                .describe("Why the check need not be passed.")
+                .field("reason", string().describe("Why."))
+                .field(
+                    "until",
+                    string().describe("The last day or moment, if it ends."),
+                )
+                .field(
+                    "by",
+                    string().describe("Who says so: the `annotation` or the `policy`."),
+                ),
+        )
         .field(
             "scope",
             object()

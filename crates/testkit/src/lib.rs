@@ -20,6 +20,7 @@ pub mod layout;
 pub mod measure;
 pub mod muster;
 pub mod nats;
+pub mod policies;
 pub mod port;
 pub mod postgres;
 pub mod process;

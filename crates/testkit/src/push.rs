@@ -141,12 +141,26 @@ impl Pusher {
         layers: &[&[u8]],
         config: &Value,
     ) -> Result<Pushed> {
-        let config = self
-            .blob(repository, CONFIG, config.to_string().as_bytes())
-            .await?;
+        let config = config.to_string();
+        let layers: Vec<_> = layers.iter().map(|layer| (LAYER, *layer)).collect();
+        self.artifact(repository, tag, (CONFIG, config.as_bytes()), &layers)
+            .await
+    }
+
+    /// Pushes an artifact: a configuration and layers, each with its media type.
+    pub async fn artifact(
+        &self,
+        repository: &str,
+        tag: Option<&str>,
+        config: (&str, &[u8]),
+        layers: &[(&str, &[u8])],
+    ) -> Result<Pushed> {
+        let (media_type, bytes) = config;
+        let config = self.blob(repository, media_type, bytes).await?;
         let mut pointers = Vec::new();
-        for layer in layers {
-            pointers.push(self.blob(repository, LAYER, layer).await?.descriptor());
+        for (media_type, bytes) in layers {
+            let pushed = self.blob(repository, media_type, bytes).await?;
+            pointers.push(pushed.descriptor());
         }
         let manifest = json!({
             "schemaVersion": 2,

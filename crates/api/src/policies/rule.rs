@@ -1,7 +1,7 @@
 //! The fields that every sort of policy shares: which requests it judges, and what follows.
 
 use crate::{condition, selector};
-use muster_kind::schema::{Schema, boolean, int32, list, object, string};
+use muster_kind::schema::{Schema, boolean, int32, int64, list, object, string, timestamp};
 
 /// Adds the shared fields to a policy's spec.
 pub(crate) fn matching(spec: Schema) -> Schema {
@@ -109,9 +109,10 @@ pub(crate) fn evaluation_timeout() -> Schema {
 
 /// Where the code of a policy lies.
 pub(crate) fn module() -> Schema {
-    string()
-        .length(1, 2048)
-        .describe("Where the policy's code is: registry://, http(s)://, file://, or a reference.")
+    string().length(1, 2048).describe(
+        "Where the policy's code is: registry://, http(s)://, file://, a reference; or \
+             builtin:cel and builtin:rego, whose code is in the settings.",
+    )
 }
 
 /// The status of every sort of policy. Nothing in it is required, because we add a condition of
@@ -138,6 +139,37 @@ pub(crate) fn status() -> Schema {
                  and AuditReady of ours.",
             ),
         )
+        .field("audit", audit())
+}
+
+/// What the audit came to, so that two settings of a policy can be compared.
+fn audit() -> Schema {
+    let shard = counts(object().describe("What one shard of the audit counts.")).required(
+        "shard",
+        string()
+            .length(1, 63)
+            .describe("Which of how many, as 1/3."),
+    );
+    counts(object().describe("What the policy says of the resources that are there."))
+        .field(
+            "lastVerified",
+            timestamp().describe("When all of them were last looked at."),
+        )
+        .field(
+            "shards",
+            list(shard)
+                .keyed_by(["shard"])
+                .describe("The parts of the sums, if several replicas audit."),
+        )
+}
+
+fn counts(of: Schema) -> Schema {
+    let count = |about: &str| int64().at_least(0.0).describe(about);
+    of.field("pass", count("Resources that keep the policy."))
+        .field("fail", count("Resources that break it."))
+        .field("error", count("Resources it could not judge."))
+        .field("mutated", count("Resources it would change; they pass."))
+        .field("skip", count("Resources it is not asked about."))
 }
 
 fn rule() -> Schema {

@@ -1,5 +1,5 @@
 //! PolicyServer: where policies are evaluated at admission. Muster reads it to find a running
-//! server; whoever deploys it is somebody else.
+//! server, and how modules are fetched for it; whoever deploys it is somebody else.
 
 use super::{CATEGORY, GROUP, VERSION};
 use crate::{condition, validate};
@@ -63,15 +63,30 @@ fn spec() -> Schema {
             port("Port for readiness probes; 8081 when absent."),
         )
         .field("metricsPort", port("Port for metrics."))
+        .field(
+            "address",
+            string().length(1, 2048).describe(
+                "Where the server answers, as https://HOST:PORT. Resources are judged there; \
+                 without it, in Muster itself.",
+            ),
+        )
+        .field(
+            "clientSecret",
+            text(
+                "Secret in Muster's namespace for that address: tls.crt and tls.key to show, ca.crt to \
+                 trust.",
+            ),
+        )
 }
 
 fn pods(spec: Schema) -> Schema {
     let text = |about: &str| string().describe(about);
-    spec.required(
+    // Both are needed unless the server runs elsewhere (the validator says so).
+    spec.field(
         "image",
         string().length(1, 2048).describe("Image of the server."),
     )
-    .required(
+    .field(
         "replicas",
         int32().at_least(0.0).describe("How many pods run."),
     )

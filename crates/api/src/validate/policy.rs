@@ -5,6 +5,8 @@ use muster_kind::{FieldError, FieldPath, name};
 use serde_json::Value;
 
 const SCHEMES: [&str; 4] = ["registry", "http", "https", "file"];
+/// Languages that need no module.
+const BUILTIN: [&str; 2] = ["builtin:cel", "builtin:rego"];
 
 /// Resources in which others read what policies found; a namespace's own policy could hide it.
 const REPORTS: [(&str, &str); 2] = [
@@ -85,6 +87,9 @@ pub(super) fn module(object: &Value, path: &str) -> Option<FieldError> {
             "must begin with registry://, http://, https:// or file://, or be a reference"
         }
         _ if module.chars().any(char::is_whitespace) => "must not contain blanks",
+        None if module.starts_with("builtin:") && !BUILTIN.contains(&module) => {
+            "is not built in; there are builtin:cel and builtin:rego"
+        }
         _ => return None,
     };
     Some(FieldError::invalid(path, &module.into(), fault))
@@ -176,6 +181,8 @@ mod tests {
             (json!({}), &[][..]),
             (json!({"module": "ghcr.io/a/b:1"}), &[]),
             (json!({"module": "ssh://a/b"}), &["spec.module"]),
+            (json!({"module": "builtin:cel"}), &[]),
+            (json!({"module": "builtin:lua"}), &["spec.module"]),
             (json!({"module": "ghcr.io/a b"}), &["spec.module"]),
             (json!({"timeoutEvalSeconds": 10}), &[]),
             (

@@ -18,6 +18,22 @@ pub fn policy_server(new: &Value, _old: Option<&Value>) -> Vec<FieldError> {
         let fault = "may not be set together with minAvailable";
         errors.push(FieldError::forbidden("spec.maxUnavailable", fault));
     }
+    for field in ["spec.image", "spec.replicas"] {
+        if text(new, "spec.address").is_none() && present(new, field).is_none() {
+            let need = "a server that Muster does not reach by an address is deployed from it";
+            errors.push(FieldError::required(field, need));
+        }
+    }
+    if let Some(address) = text(new, "spec.address") {
+        let rest = ["https://", "http://"]
+            .iter()
+            .find_map(|scheme| address.strip_prefix(scheme));
+        let blank = |c: char| c.is_whitespace() || c.is_control();
+        if !rest.is_some_and(|rest| !rest.is_empty() && !rest.contains(blank)) {
+            let fault = "must be an address such as https://policy-server.example.com:8443";
+            errors.push(FieldError::invalid("spec.address", &address.into(), fault));
+        }
+    }
     errors.extend(quantities(new, "spec.limits"));
     errors.extend(quantities(new, "spec.requests"));
     if let Some(Value::Object(requests)) = FieldPath::parse("spec.requests").get(new) {
@@ -126,7 +142,23 @@ mod tests {
                 &["spec.requests[cpu]"],
             ),
         ] {
-            let object = json!({"metadata": {"name": name}, "spec": spec});
+            let mut object = json!({"metadata": {"name": name}, "spec": spec});
+            object["spec"]["image"] = "policy-server:1".into();
+            object["spec"]["replicas"] = 1.into();
+            check::fields(&policy_server(&object, None), fields, &object.to_string());
+        }
+    }
+
+    #[test]
+    fn a_server_is_deployed_or_has_an_address() {
+        for (spec, fields) in [
+            (json!({"image": "a", "replicas": 1}), &[][..]),
+            (json!({"address": "https://policy-server:8443"}), &[]),
+            (json!({}), &["spec.image", "spec.replicas"]),
+            (json!({"address": "policy-server:8443"}), &["spec.address"]),
+            (json!({"address": "https://"}), &["spec.address"]),
+        ] {
+            let object = json!({"metadata": {"name": "a"}, "spec": spec});
             check::fields(&policy_server(&object, None), fields, &object.to_string());
         }
     }

@@ -1,0 +1,16 @@
+//! Why a policy cannot be asked at all. It is told in the policy's status, and in the reports of what
+//! it should have judged.
+
+/// Why a policy does not load. The messages are for people, and the same for the same cause.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum LoadError {
+    /// What was fetched is no policy, or one that cannot be run here.
+    #[error("the module cannot be used: {0}")]
+    Module(String),
+    /// The policy refuses its settings.
+    #[error("the settings are refused: {0}")]
+    Settings(String),
+    /// An expression, or a source, has a mistake.
+    #[error("{0}")]
+    Source(String),
+}

@@ -1,0 +1,451 @@
+//! Policies that are WebAssembly modules: what they say becomes a verdict, and so does what they do
+//! wrong. Every test is done in both ways that modules are spoken to.
+
+use muster_policy::module::{ModulePolicy, left_out};
+use muster_policy::{
+    Evaluator, GroupVersionKind, LoadError, Lookup, Member, Outcome, Request, Verdict,
+};
+use muster_testkit::policies::{self, Abi, with_metadata};
+use muster_wasm::{Options, Sandbox};
+use serde_json::{Value, json};
+use std::sync::{Arc, LazyLock, Mutex};
+use std::time::Duration;
+
+static SANDBOX: LazyLock<Sandbox> =
+    LazyLock::new(|| Sandbox::new(Options::default()).expect("a sandbox can be made"));
+
+/// A cluster that answers everything with the same, and remembers what it was asked.
+#[derive(Debug, Default)]
+struct Cluster {
+    object: Option<Value>,
+    asked: Mutex<Vec<String>>,
+}
+
+impl Cluster {
+    fn note(&self, asked: String) {
+        self.asked.lock().expect("no panic").push(asked);
+    }
+}
+
+impl Lookup for Cluster {
+    fn get(
+        &self,
+        kind: &GroupVersionKind,
+        namespace: Option<&str>,
+        name: &str,
+    ) -> Result<Option<Value>, String> {
+        self.note(format!("get {} {namespace:?} {name}", kind.kind));
+        Ok(self.object.clone())
+    }
+
+    fn list(
+        &self,
+        kind: &GroupVersionKind,
+        namespace: Option<&str>,
+        labels: Option<&str>,
+        fields: Option<&str>,
+    ) -> Result<Value, String> {
+        let kind = &kind.kind;
+        self.note(format!("list {kind} {namespace:?} {labels:?} {fields:?}"));
+        match &self.object {
+            Some(object) => Ok(json!({"kind": "List", "items": [object]})),
+            None => Err("the server is away".into()),
+        }
+    }
+}
+
+fn member(settings: Value) -> Member {
+    Member {
+        module: "file:///policy.wasm".into(),
+        settings,
+        // Long, so that a busy machine does not matter.
+        time: Duration::from_secs(60),
+        context_aware: vec![GroupVersionKind::parse("v1", "Namespace")],
+    }
+}
+
+fn load(module: &[u8], member: &Member) -> Result<ModulePolicy, LoadError> {
+    load_in(module, member, Arc::new(Cluster::default()))
+}
+
+fn load_in(
+    module: &[u8],
+    member: &Member,
+    cluster: Arc<Cluster>,
+) -> Result<ModulePolicy, LoadError> {
+    let module = SANDBOX.load(module).expect("the module loads");
+    ModulePolicy::load(Arc::new(module), member, cluster)
+}
+
+fn pod(privileged: bool) -> Request {
+    let object = json!({
+        "apiVersion": "v1", "kind": "Pod",
+        "metadata": {"name": "p", "namespace": "n", "uid": "u"},
+        "spec": {"containers": [{"name": "c", "securityContext": {"privileged": privileged}}]},
+    });
+    Request::create("pods", object)
+}
+
+fn judge(module: &[u8]) -> Verdict {
+    load(module, &member(json!({})))
+        .expect("the policy loads")
+        .judge(&pod(true))
+}
+
+#[test]
+fn a_policy_accepts_and_rejects() {
+    for abi in Abi::ALL {
+        assert_eq!(judge(&policies::accepting(abi)), Verdict::pass());
+        let rejected = judge(&policies::rejecting(abi, "never"));
+        assert_eq!(rejected, Verdict::fail("never"));
+        for module in [
+            policies::forbidding(abi, r#""privileged":true"#, "privileged"),
+            policies::forbidding(abi, r#""settings":{"a":1}}"#, "privileged"),
+        ] {
+            let policy = load(&module, &member(json!({"a": 1}))).unwrap();
+            assert_eq!(policy.judge(&pod(true)), Verdict::fail("privileged"));
+        }
+        let module = policies::realistic(abi);
+        let policy = load(&module, &member(Value::Null)).unwrap();
+        assert_eq!(policy.judge(&pod(false)), Verdict::pass());
+        assert_eq!(policy.judge(&pod(true)).outcome, Outcome::Fail);
+    }
+}
+
+#[test]
+fn what_a_policy_would_change_is_a_patch() {
+    let original = pod(true).object;
+    let mut changed = original.clone();
+    changed["metadata"]["labels"] = json!({"a": "b"});
+    let mut large = original.clone();
+    large["metadata"]["labels"] = json!({"a": "b".repeat(300 << 10)});
+    for abi in Abi::ALL {
+        for (object, expected) in [
+            (&original, None),
+            (&Value::Null, None),
+            (
+                &changed,
+                Some(vec![
+                    json!({"op": "add", "path": "/metadata/labels", "value": {"a": "b"}}),
+                ]),
+            ),
+            (&large, Some(left_out())),
+        ] {
+            let verdict = judge(&policies::mutating(abi, object));
+            assert_eq!(verdict.outcome, Outcome::Pass, "{abi:?} {verdict:?}");
+            assert_eq!(verdict.patch, expected);
+        }
+        // Who rejects changes nothing.
+        let answer = json!({"accepted": false, "message": "no", "mutated_object": changed});
+        let verdict = judge(&policies::answering(abi, &answer.to_string()));
+        assert_eq!(verdict, Verdict::fail("no"));
+    }
+}
+
+#[test]
+fn warnings_are_told_and_other_remarks_are_not() {
+    let answer = json!({"accepted": true, "code": "strange", "audit_annotations": {"a": "b"},
+        "warnings": ["old"], "unheard": {}});
+    for abi in Abi::ALL {
+        let verdict = judge(&policies::answering(abi, &answer.to_string()));
+        assert_eq!(verdict, Verdict::pass().with_warnings(["old".to_owned()]));
+    }
+}
+
+#[test]
+fn a_policy_refuses_settings_that_do_not_make_sense() {
+    for abi in Abi::ALL {
+        let module = policies::particular(abi, "wrong", "it is wrong");
+        let refused = load(&module, &member(json!({"a": "wrong"}))).unwrap_err();
+        assert_eq!(refused, LoadError::Settings("it is wrong".into()));
+        assert!(load(&module, &member(json!({"a": "right"}))).is_ok());
+        assert!(load(&module, &member(Value::Null)).is_ok());
+    }
+}
+
+#[test]
+fn a_policy_that_harms_gives_an_error_that_says_how() {
+    for abi in Abi::ALL {
+        let failed = match abi {
+            Abi::Wapc => "the policy failed: no database",
+            Abi::Wasi => "the policy failed: it exited with code 1; it wrote: no database",
+        };
+        for (module, expected) in [
+            (
+                policies::panicking(abi),
+                "the policy crashed: it gave up (an unreachable instruction was executed)",
+            ),
+            (
+                policies::recursing(abi),
+                "the policy crashed: its call stack is exhausted",
+            ),
+            (policies::failing(abi, "no database"), failed),
+            (
+                policies::spinning(abi),
+                "the policy did not finish within 300 ms",
+            ),
+            (
+                policies::hungry(abi),
+                "the policy needs more than 256 MiB of memory",
+            ),
+            (
+                policies::verbose(abi),
+                "the policy answers with more than 4 MiB",
+            ),
+            (
+                policies::astray(abi),
+                "the policy does not keep to its protocol: \
+                 it passed a pointer that leads out of its memory",
+            ),
+            (
+                policies::answering(abi, "yes"),
+                "the answer of the policy does not make sense: expected value at line 1 column 1",
+            ),
+            (
+                policies::answering(abi, "{}"),
+                "the answer of the policy does not make sense: \
+                 missing field `accepted` at line 1 column 2",
+            ),
+        ] {
+            let mut member = member(json!({}));
+            if expected.ends_with("300 ms") {
+                member.time = Duration::from_millis(300);
+            }
+            let policy = load(&module, &member).unwrap();
+            for _ in 0..2 {
+                assert_eq!(policy.judge(&pod(true)), Verdict::error(expected));
+            }
+        }
+    }
+}
+
+#[test]
+fn a_policy_that_is_not_for_us_does_not_load() {
+    let other = policies::assemble(
+        r#"(module
+             (import "wapc" "__guest_response" (func $respond (param i32 i32)))
+             (memory (export "memory") 1)
+             (data (i32.const 0) "\"v2\"")
+             (func (export "__guest_call") (param i32 i32) (result i32)
+               (call $respond (i32.const 0) (i32.const 4))
+               (i32.const 1)))"#,
+    );
+    let raw = |abi| with_metadata(policies::accepting(abi), &json!({"policyType": "raw"}));
+    let spinning = policies::assemble(
+        r#"(module
+             (memory (export "memory") 1)
+             (func (export "__guest_call") (param i32 i32) (result i32)
+               (loop $on (br $on)) (i32.const 1)))"#,
+    );
+    for (module, expected) in [
+        (
+            raw(Abi::Wapc),
+            "it is a raw policy, which judges no Kubernetes objects",
+        ),
+        (
+            raw(Abi::Wasi),
+            "it is a raw policy, which judges no Kubernetes objects",
+        ),
+        (
+            other,
+            "it speaks version \"v2\" of the protocol, and only \"v1\" is known",
+        ),
+        (spinning, "the policy did not finish within 300 ms"),
+    ] {
+        let mut member = member(json!({}));
+        member.time = Duration::from_millis(300);
+        let error = load(&module, &member).unwrap_err();
+        assert_eq!(error, LoadError::Module(expected.into()));
+    }
+    for abi in Abi::ALL {
+        let kubernetes = json!({"policyType": "kubernetes"});
+        let module = with_metadata(policies::accepting(abi), &kubernetes);
+        assert!(load(&module, &member(json!({}))).is_ok());
+    }
+}
+
+#[test]
+fn a_policy_reads_of_the_cluster_what_it_names() {
+    let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "spec": {},
+        "metadata": {"name": "n", "labels": {"team": "secret"}, "managedFields": [{}]}});
+    let all = json!({"api_version": "v1", "kind": "Namespace", "label_selector": "a=b"});
+    let own = json!({"api_version": "v1", "kind": "Namespace", "namespace": "n",
+        "field_selector": "a=b", "field_masks": ["metadata.name"]});
+    let one = json!({"api_version": "v1", "kind": "Namespace", "name": "n", "namespace": null,
+        "disable_cache": true});
+    for abi in Abi::ALL {
+        for (operation, question, text, asked, found) in [
+            (
+                "list_resources_all",
+                &all,
+                "secret",
+                r#"list Namespace None Some("a=b") None"#,
+                true,
+            ),
+            (
+                "list_resources_all",
+                &all,
+                "managedFields",
+                r#"list Namespace None Some("a=b") None"#,
+                false,
+            ),
+            (
+                "list_resources_by_namespace",
+                &own,
+                "secret",
+                r#"list Namespace Some("n") None Some("a=b")"#,
+                false,
+            ),
+            (
+                "list_resources_by_namespace",
+                &own,
+                r#""metadata":{"name":"n"}"#,
+                r#"list Namespace Some("n") None Some("a=b")"#,
+                true,
+            ),
+            ("get_resource", &one, "secret", "get Namespace None n", true),
+        ] {
+            let call = ["kubewarden", "kubernetes", operation];
+            let module = policies::calling(abi, call, question, text, "found");
+            let cluster = Arc::new(Cluster {
+                object: Some(namespace.clone()),
+                asked: Mutex::default(),
+            });
+            let policy = load_in(&module, &member(json!({})), cluster.clone()).unwrap();
+            let expected = match found {
+                true => Verdict::fail("found"),
+                false => Verdict::pass(),
+            };
+            assert_eq!(policy.judge(&pod(true)), expected, "{operation} {text}");
+            assert_eq!(*cluster.asked.lock().unwrap(), [asked]);
+        }
+    }
+}
+
+#[test]
+fn everything_else_a_policy_asks_is_refused_and_told() {
+    let secret = json!({"api_version": "v1", "kind": "Secret", "name": "s", "namespace": "n"});
+    let secrets = "v1 Secret is not among the contextAwareResources of the policy";
+    let namespace = json!({"api_version": "v1", "kind": "Namespace", "name": "n"});
+    for (call, question, expected) in [
+        (
+            ["kubewarden", "kubernetes", "get_resource"],
+            &secret,
+            format!("kubernetes/get_resource was refused: {secrets}"),
+        ),
+        (
+            ["kubewarden", "kubernetes", "list_resources_all"],
+            &secret,
+            format!("kubernetes/list_resources_all was refused: {secrets}"),
+        ),
+        (
+            ["kubewarden", "kubernetes", "list_resources_by_namespace"],
+            &secret,
+            format!("kubernetes/list_resources_by_namespace was refused: {secrets}"),
+        ),
+        (
+            ["kubewarden", "kubernetes", "list_resources_by_namespace"],
+            &namespace,
+            "kubernetes/list_resources_by_namespace was refused: it names no namespace".into(),
+        ),
+        (
+            ["kubewarden", "kubernetes", "get_resource"],
+            &namespace,
+            "kubernetes/get_resource was refused: there is no Namespace \"n\"".into(),
+        ),
+        (
+            ["kubewarden", "kubernetes", "list_resources_all"],
+            &namespace,
+            "kubernetes/list_resources_all was refused: the server is away".into(),
+        ),
+        (
+            ["kubewarden", "kubernetes", "get_resource"],
+            &json!({"kind": "Pod"}),
+            "kubernetes/get_resource was refused: it does not make sense: \
+             missing field `api_version` at line 1 column 14"
+                .into(),
+        ),
+        (
+            ["kubewarden", "kubernetes", "can_i"],
+            &json!({}),
+            "kubernetes/can_i was refused: permissions are not looked up in an audit".into(),
+        ),
+        (
+            ["kubewarden", "oci", "v2/verify"],
+            &json!({}),
+            "oci/v2/verify was refused: registries and signatures are not looked up in an audit"
+                .into(),
+        ),
+        (
+            ["kubewarden", "net", "v1/dns_lookup_host"],
+            &json!("example.org"),
+            "net/v1/dns_lookup_host was refused: the network is not looked at in an audit".into(),
+        ),
+        (
+            ["kubewarden", "crypto", "v1/is_certificate_trusted"],
+            &json!({}),
+            "crypto/v1/is_certificate_trusted was refused: \
+             certificates are not verified in an audit"
+                .into(),
+        ),
+        (
+            ["other", "kubernetes", "get_resource"],
+            &namespace,
+            "other/kubernetes/get_resource was refused: nothing is known by that name".into(),
+        ),
+    ] {
+        for abi in Abi::ALL {
+            let refusal = format!("the host call {expected}");
+            let said = match abi {
+                Abi::Wapc => format!("the policy failed: {refusal}"),
+                Abi::Wasi => {
+                    format!("the policy failed: it exited with code 1; it wrote: {refusal}")
+                }
+            };
+            let verdict = judge(&policies::calling(abi, call, question, "a", "b"));
+            assert_eq!(verdict, Verdict::error(said));
+            // Who goes on without the answer is believed, with a remark.
+            let verdict = judge(&policies::careless(abi, call, question));
+            assert_eq!(verdict, Verdict::pass().with_warnings([refusal]));
+        }
+    }
+}
+
+#[test]
+fn a_policy_that_fails_after_a_refusal_without_telling_it_is_understood() {
+    let module = policies::assemble(
+        r#"(module
+             (import "wapc" "__guest_response" (func $respond (param i32 i32)))
+             (import "wapc" "__host_call" (func $call (param i32 i32 i32 i32 i32 i32 i32 i32) (result i32)))
+             (memory (export "memory") 1)
+             (data (i32.const 0) "\"v1\"")
+             (data (i32.const 16) "{\"valid\":true}")
+             (data (i32.const 64) "kubewardenociv1/verify")
+             (func (export "__guest_call") (param $operation i32) (param i32) (result i32)
+               (if (i32.eq (local.get $operation) (i32.const 8)) (then
+                 (drop (call $call (i32.const 64) (i32.const 10) (i32.const 74) (i32.const 3)
+                   (i32.const 77) (i32.const 9) (i32.const 0) (i32.const 0)))
+                 unreachable))
+               (if (i32.eq (local.get $operation) (i32.const 16))
+                 (then (call $respond (i32.const 0) (i32.const 4)))
+                 (else (call $respond (i32.const 16) (i32.const 14))))
+               (i32.const 1)))"#,
+    );
+    assert_eq!(
+        judge(&module),
+        Verdict::error(
+            "the policy crashed: it gave up (an unreachable instruction was executed); \
+             before that, the host call oci/v1/verify was refused: \
+             registries and signatures are not looked up in an audit"
+        )
+    );
+}
+
+#[test]
+fn logging_is_never_refused() {
+    for abi in Abi::ALL {
+        let call = ["kubewarden", "tracing", "log"];
+        let module = policies::calling(abi, call, &json!({"message": "hello"}), "a", "b");
+        assert_eq!(judge(&module), Verdict::pass());
+    }
+}
