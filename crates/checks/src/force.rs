@@ -1,0 +1,426 @@
+//! What is in force: of every policy and library the last version that could be used. A version that
+//! cannot be (bad Rego, no kinds, an unknown kind) is told, and the one before it stays, with the libraries
+//! it was made for; so one bad policy changes nothing for anybody else, and nothing for itself.
+
+use crate::builtin;
+use crate::judge::Check;
+use crate::kinds::{Kind, Kinds};
+use crate::written::{EntryError, Policy, Written, WrittenError};
+use muster_rego::Module;
+use serde::{Deserialize, Serialize};
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::sync::Arc;
+
+/// Where our own policies are from.
+pub const BUILTIN: &str = "builtin";
+
+/// Which policy or library.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct PolicyId {
+    /// Where it is written: `namespace/name` of a ConfigMap, or `builtin`.
+    pub source: String,
+    /// What it is called there.
+    pub name: String,
+}
+
+impl PolicyId {
+    /// A policy of a source.
+    pub fn new(source: &str, name: &str) -> PolicyId {
+        PolicyId {
+            source: source.into(),
+            name: name.into(),
+        }
+    }
+}
+
+impl fmt::Display for PolicyId {
+    fn fmt(&self, formatter: &mut fmt::Formatter) -> fmt::Result {
+        write!(formatter, "{} {}", self.source, self.name)
+    }
+}
+
+/// The libraries that a policy may use, by where they are from.
+pub type Libraries = BTreeMap<PolicyId, Arc<str>>;
+
+/// A policy in force.
+#[derive(Debug)]
+pub struct Accepted {
+    /// Which one.
+    pub id: PolicyId,
+    /// What it says.
+    pub text: Arc<str>,
+    /// What it is about.
+    pub kinds: Kinds,
+    /// The libraries it was made for.
+    pub libraries: Arc<Libraries>,
+    /// What judges.
+    pub check: Arc<Check>,
+    /// Whether this is what is written now.
+    pub is_current: bool,
+}
+
+/// Why something that is written is not in force.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Trouble {
+    /// Why.
+    pub why: String,
+    /// Whether an older version is.
+    pub has_older: bool,
+    /// Whether it is a library.
+    pub is_library: bool,
+}
+
+/// What is written everywhere: a source each.
+pub type Sources = BTreeMap<String, Result<Written, WrittenError>>;
+
+/// Which of our own policies are wanted.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Choice {
+    /// Whether any are.
+    pub builtin: bool,
+    /// Checks that are not, ours or others', by identifier or name.
+    pub disabled: BTreeSet<String>,
+}
+
+/// What is in force.
+#[derive(Clone, Debug, Default)]
+pub struct Force {
+    policies: BTreeMap<PolicyId, Arc<Accepted>>,
+    libraries: Arc<Libraries>,
+    troubles: BTreeMap<PolicyId, Trouble>,
+}
+
+/// A version that is in force though something else is written.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Remembered {
+    /// Which policy.
+    pub id: PolicyId,
+    /// What it says.
+    pub text: String,
+    /// What it is about; none for a library.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub kinds: Option<String>,
+    /// The libraries it was made for, if those are not in force.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub libraries: Vec<(PolicyId, String)>,
+}
+
+impl Force {
+    /// Takes up what is written now; `served` are the kinds there are.
+    pub fn update(&mut self, sources: &Sources, served: &[Kind], choice: &Choice) {
+        let mut next = Force::default();
+        next.take_libraries(self, sources);
+        let libraries = next.libraries.clone();
+        for (source, written) in sources {
+            match written {
+                Ok(written) => {
+                    for (name, policy) in &written.policies {
+                        let id = PolicyId::new(source, name);
+                        if policy.as_ref().is_ok_and(is_library) {
+                            continue;
+                        }
+                        next.take(self, id, policy, &libraries, served);
+                    }
+                }
+                Err(error) => next.keep_source(self, source, error),
+            }
+        }
+        if choice.builtin {
+            next.take_builtin(self);
+        }
+        next.policies.retain(|id, accepted| {
+            let names = [id.name.as_str(), &accepted.check.description().id];
+            !names.iter().any(|name| choice.disabled.contains(*name))
+        });
+        *self = next;
+    }
+
+    /// The policies in force.
+    pub fn policies(&self) -> impl Iterator<Item = &Arc<Accepted>> {
+        self.policies.values()
+    }
+
+    /// The libraries in force.
+    pub fn libraries(&self) -> &Arc<Libraries> {
+        &self.libraries
+    }
+
+    /// What is written and not in force.
+    pub fn troubles(&self) -> &BTreeMap<PolicyId, Trouble> {
+        &self.troubles
+    }
+
+    fn take_libraries(&mut self, before: &Force, sources: &Sources) {
+        let mut libraries = Libraries::new();
+        for (source, written) in sources {
+            let Ok(written) = written else {
+                let kept = before
+                    .libraries
+                    .iter()
+                    .filter(|(id, _)| id.source == *source);
+                libraries.extend(kept.map(|(id, text)| (id.clone(), text.clone())));
+                continue;
+            };
+            let maybe = written.policies.iter().filter_map(|(name, policy)| {
+                let policy = policy.as_ref().ok().filter(|policy| is_library(policy))?;
+                Some((name, &policy.text))
+            });
+            for (name, text) in written.libraries.iter().chain(maybe) {
+                let id = PolicyId::new(source, name);
+                let old = before.libraries.get(&id);
+                let module = Module { name, text };
+                let flaw = match old {
+                    Some(old) if **old == **text => None,
+                    _ => muster_rego::check_library(&module).err(),
+                };
+                match flaw {
+                    None => {
+                        libraries.insert(id, text.as_str().into());
+                    }
+                    Some(error) => {
+                        libraries.extend(old.map(|old| (id.clone(), old.clone())));
+                        let trouble = Trouble {
+                            why: error.to_string(),
+                            has_older: old.is_some(),
+                            is_library: true,
+                        };
+                        self.troubles.insert(id, trouble);
+                    }
+                }
+            }
+        }
+        self.libraries = match *before.libraries == libraries {
+            true => before.libraries.clone(),
+            false => Arc::new(libraries),
+        };
+    }
+
+    fn take(
+        &mut self,
+        before: &Force,
+        id: PolicyId,
+        policy: &Result<Policy, EntryError>,
+        libraries: &Arc<Libraries>,
+        served: &[Kind],
+    ) {
+        let old = before.policies.get(&id);
+        match accept(&id, policy, libraries, served, old) {
+            Ok(accepted) => {
+                self.policies.insert(id, Arc::new(accepted));
+            }
+            Err(why) => {
+                let trouble = Trouble {
+                    why,
+                    has_older: old.is_some(),
+                    is_library: false,
+                };
+                self.troubles.insert(id.clone(), trouble);
+                if let Some(old) = old {
+                    self.policies.insert(id, Arc::new(old.stays()));
+                }
+            }
+        }
+    }
+
+    /// Nothing of a source can be read: all that was in force of it stays.
+    fn keep_source(&mut self, before: &Force, source: &str, error: &WrittenError) {
+        let of_it = before.policies.iter().filter(|(id, _)| id.source == source);
+        let of_it: Vec<(PolicyId, Arc<Accepted>)> = of_it
+            .map(|(id, old)| (id.clone(), Arc::new(old.stays())))
+            .collect();
+        let trouble = Trouble {
+            why: error.to_string(),
+            has_older: !of_it.is_empty(),
+            is_library: false,
+        };
+        self.troubles.insert(PolicyId::new(source, ""), trouble);
+        self.policies.extend(of_it);
+    }
+
+    /// Our own policies know no other libraries than our own, so nobody can break them.
+    fn take_builtin(&mut self, before: &Force) {
+        let empty = Arc::new(Libraries::new());
+        for policy in builtin::POLICIES {
+            let id = PolicyId::new(BUILTIN, policy.name);
+            if let Some(known) = before.policies.get(&id) {
+                self.policies.insert(id, known.clone());
+                continue;
+            }
+            let loaded = Check::load(policy.name, policy.text, &own_libraries(&empty));
+            let accepted = loaded.map_err(|error| error.to_string()).and_then(|check| {
+                let kinds = check.kinds().unwrap_or_default();
+                let kinds = Kinds::read(kinds).map_err(|error| error.to_string())?;
+                Ok(Accepted {
+                    id: id.clone(),
+                    text: policy.text.into(),
+                    kinds,
+                    libraries: empty.clone(),
+                    check: Arc::new(check),
+                    is_current: true,
+                })
+            });
+            match accepted {
+                Ok(accepted) => {
+                    self.policies.insert(id, Arc::new(accepted));
+                }
+                Err(why) => {
+                    let trouble = Trouble {
+                        why,
+                        has_older: false,
+                        is_library: false,
+                    };
+                    self.troubles.insert(id, trouble);
+                }
+            }
+        }
+    }
+
+    /// What has to be remembered, so that it is in force after a restart.
+    pub fn remember(&self) -> Vec<Remembered> {
+        let policies = self.policies.values().filter(|one| !one.is_current);
+        let policies = policies.map(|one| Remembered {
+            id: one.id.clone(),
+            text: one.text.to_string(),
+            kinds: Some(one.kinds.to_string()),
+            libraries: match one.libraries == self.libraries {
+                true => Vec::new(),
+                false => owned(&one.libraries),
+            },
+        });
+        let troubles = self
+            .troubles
+            .iter()
+            .filter(|(_, trouble)| trouble.is_library);
+        let libraries = troubles.filter_map(|(id, _)| {
+            let text = self.libraries.get(id)?.to_string();
+            let (kinds, libraries) = (None, Vec::new());
+            let id = id.clone();
+            Some(Remembered {
+                id,
+                text,
+                kinds,
+                libraries,
+            })
+        });
+        libraries.chain(policies).collect()
+    }
+
+    /// Takes up what was remembered, before anything that is written is.
+    pub fn recall(remembered: Vec<Remembered>) -> Force {
+        let mut force = Force::default();
+        let (policies, libraries): (Vec<_>, Vec<_>) =
+            remembered.into_iter().partition(|one| one.kinds.is_some());
+        let libraries = libraries.into_iter().map(|one| (one.id, one.text.into()));
+        force.libraries = Arc::new(libraries.collect());
+        for one in policies {
+            let made_for = match one.libraries.is_empty() {
+                true => force.libraries.clone(),
+                false => {
+                    let libraries = one.libraries.into_iter();
+                    Arc::new(libraries.map(|(id, text)| (id, text.into())).collect())
+                }
+            };
+            let kinds = Kinds::read(one.kinds.as_deref().unwrap_or_default());
+            let check = Check::load(&one.id.name, &one.text, &own_libraries(&made_for));
+            // What worked once works again, unless another Muster remembered it.
+            if let (Ok(kinds), Ok(check)) = (kinds, check) {
+                let accepted = Accepted {
+                    id: one.id.clone(),
+                    text: one.text.into(),
+                    kinds,
+                    libraries: made_for,
+                    check: Arc::new(check),
+                    is_current: false,
+                };
+                force.policies.insert(one.id, Arc::new(accepted));
+            }
+        }
+        force
+    }
+}
+
+impl Accepted {
+    /// The same, now that something else is written that cannot be used.
+    fn stays(&self) -> Accepted {
+        Accepted {
+            id: self.id.clone(),
+            text: self.text.clone(),
+            kinds: self.kinds.clone(),
+            libraries: self.libraries.clone(),
+            check: self.check.clone(),
+            is_current: false,
+        }
+    }
+}
+
+fn accept(
+    id: &PolicyId,
+    policy: &Result<Policy, EntryError>,
+    libraries: &Arc<Libraries>,
+    served: &[Kind],
+    old: Option<&Arc<Accepted>>,
+) -> Result<Accepted, String> {
+    let policy = policy.as_ref().map_err(ToString::to_string)?;
+    let unknown = policy.kinds.check(served);
+    unknown.map_err(|error| format!("`{}.kinds`: {error}", id.name))?;
+    let same = |old: &&Arc<Accepted>| *old.text == *policy.text && old.libraries == *libraries;
+    let check = match old.filter(same) {
+        Some(old) => old.check.clone(),
+        None => {
+            let loaded = Check::load(&id.name, &policy.text, &own_libraries(libraries));
+            Arc::new(loaded.map_err(|error| error.to_string())?)
+        }
+    };
+    Ok(Accepted {
+        id: id.clone(),
+        text: policy.text.as_str().into(),
+        kinds: policy.kinds.clone(),
+        libraries: libraries.clone(),
+        check,
+        is_current: true,
+    })
+}
+
+/// These libraries, and our own of packages that they do not have.
+fn own_libraries(libraries: &Libraries) -> Vec<Module<'_>> {
+    let packages: BTreeSet<&str> = libraries
+        .values()
+        .filter_map(|text| package(text))
+        .collect();
+    let written = libraries.iter().map(|(id, text)| Module {
+        name: &id.name,
+        text,
+    });
+    let own = builtin::LIBRARIES.iter();
+    let own = own.filter(|(_, text)| package(text).is_none_or(|one| !packages.contains(one)));
+    written
+        .chain(own.map(|(name, text)| Module { name, text }))
+        .collect()
+}
+
+/// The package that a module says it is.
+fn package(text: &str) -> Option<&str> {
+    let mut lines = text.lines();
+    let package = lines.find_map(|line| line.trim().strip_prefix("package "))?;
+    Some(package.split('#').next().unwrap_or(package).trim())
+}
+
+/// Whether something of the old schema, where all are written alike, is a library: it refuses nothing.
+fn is_library(policy: &Policy) -> bool {
+    let refuses = |line: &str| {
+        let line = line.strip_prefix("default ").unwrap_or(line);
+        let end = line
+            .find(|c: char| !c.is_ascii_alphanumeric())
+            .unwrap_or(line.len());
+        matches!(&line[..end], "deny" | "violation" | "warn")
+    };
+    policy.is_maybe_library && !policy.text.lines().any(refuses)
+}
+
+fn owned(libraries: &Libraries) -> Vec<(PolicyId, String)> {
+    let libraries = libraries.iter();
+    libraries
+        .map(|(id, text)| (id.clone(), text.to_string()))
+        .collect()
+}

@@ -1,0 +1,316 @@
+//! One policy, ready to judge: what its rules say of an object becomes findings. Both contracts are
+//! kept: conftest's (`deny`, `violation` and `warn`, with any ending, and `exception`) and Trivy's (`deny`,
+//! with what METADATA or `__rego_metadata__` tell of it). A policy that could not be asked is a finding
+//! too, so that nobody takes it for kept.
+
+use crate::check::{Description, Exemption, Finding, Outcome, Place, Severity};
+use crate::exception::clip;
+use crate::kinds::Kind;
+use muster_rego::{Limits, LoadError, Metadata, Module, Program, Value};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// The longest message, in bytes.
+const LONGEST: usize = 1_000;
+/// The most findings of one policy about one object.
+const MOST: usize = 200;
+/// The category of a check that names none.
+const CATEGORY: &str = "Kubernetes Security Check";
+/// The places that a report knows.
+const PLACES: [&str; 3] = ["Container", "ConfigMapKey", "JSONPath"];
+
+/// A policy, ready to judge.
+#[derive(Debug)]
+pub struct Check {
+    program: Program,
+    description: Description,
+    /// Whether the policy itself says how bad it is to fail it.
+    is_rated: bool,
+    rules: Vec<Rule>,
+}
+
+/// A rule whose results are findings.
+#[derive(Debug)]
+struct Rule {
+    name: String,
+    is_warning: bool,
+    /// What exceptions call it: what follows `deny_`.
+    ending: String,
+}
+
+/// Why a policy cannot judge.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum CheckError {
+    /// It is no Rego, or none that can be run.
+    #[error(transparent)]
+    Rego(#[from] LoadError),
+    /// It has nothing to say.
+    #[error("it has none of the rules `deny`, `violation` and `warn`")]
+    NoRule,
+}
+
+/// The rule that lets results of others pass.
+const EXCEPTION: &str = "exception";
+
+impl Check {
+    /// Makes a policy ready; `name` is what it is called where it is written.
+    pub fn load(name: &str, text: &str, libraries: &[Module]) -> Result<Check, CheckError> {
+        // Whoever tells what is wrong with it says which one it is.
+        let policy = Module { name: "", text };
+        let program = Program::load(policy, libraries, Limits::default())?;
+        let mut rules: Vec<Rule> = program.rules().filter_map(Rule::read).collect();
+        if rules.is_empty() {
+            return Err(CheckError::NoRule);
+        }
+        rules.sort_by(|one, other| one.name.cmp(&other.name));
+        let metadata = program.metadata();
+        Ok(Check {
+            description: describe(name, metadata),
+            is_rated: rating(metadata).is_some(),
+            rules,
+            program,
+        })
+    }
+
+    /// The kinds that the policy says it is about.
+    pub fn kinds(&self) -> Option<&str> {
+        self.program.metadata().kinds.as_deref()
+    }
+
+    /// What people are told of it.
+    pub fn description(&self) -> &Description {
+        &self.description
+    }
+
+    /// Whether its own words leave a kind out.
+    fn is_about(&self, kind: &Kind, namespace: Option<&str>) -> bool {
+        let selectors = &self.program.metadata().selectors;
+        let same = |wanted: &Option<String>, is: &str| {
+            wanted
+                .as_ref()
+                .is_none_or(|wanted| wanted.eq_ignore_ascii_case(is))
+        };
+        selectors.iter().all(|selector| {
+            let mut subtypes = selector.subtypes.iter();
+            let meant = selector.subtypes.is_empty()
+                || subtypes.any(|wanted| {
+                    same(&wanted.kind, &kind.kind)
+                        && same(&wanted.group, &kind.group)
+                        && same(&wanted.namespace, namespace.unwrap_or_default())
+                        && (wanted.version.is_none()
+                            || kind
+                                .versions
+                                .iter()
+                                .any(|version| same(&wanted.version, version)))
+                });
+            selector.kind_of_input.eq_ignore_ascii_case("kubernetes") && meant
+        })
+    }
+
+    /// What the policy says of an object: one finding for each place, or one that all is well.
+    pub fn judge(&self, input: &Value, kind: &Kind, namespace: Option<&str>) -> Vec<Finding> {
+        if !self.is_about(kind, namespace) {
+            return Vec::new();
+        }
+        let names = self.rules.iter().map(|rule| rule.name.as_str());
+        let names: Vec<&str> = names.chain([EXCEPTION]).collect();
+        let mut values = match self.program.ask(input.clone(), &names) {
+            Ok(values) => values,
+            Err(error) => {
+                let why = format!("could not be evaluated: {error}");
+                return vec![self.finding(Outcome::Error, vec![clip(&why, LONGEST).into()])];
+            }
+        };
+        let excepted = values
+            .pop()
+            .map(|value| endings(&value))
+            .unwrap_or_default();
+        let mut said = Said::default();
+        for (rule, value) in self.rules.iter().zip(&values) {
+            let mut results = Vec::new();
+            collect(value, &mut results);
+            for result in results.into_iter().take(MOST) {
+                said.add(self.read(rule, &excepted, result));
+            }
+        }
+        match said.0.is_empty() {
+            true => vec![self.finding(Outcome::Pass, Vec::new())],
+            false => said.0.into_values().take(MOST).collect(),
+        }
+    }
+
+    fn finding(&self, outcome: Outcome, messages: Vec<String>) -> Finding {
+        Finding {
+            check: self.description.clone(),
+            place: None,
+            outcome,
+            messages,
+        }
+    }
+
+    /// What one result says.
+    fn read(&self, rule: &Rule, excepted: &BTreeSet<String>, result: &Value) -> Finding {
+        let outcome = match excepted.contains(&rule.ending) {
+            true => Outcome::Exempt(Exemption {
+                reason: "an exception of the policy".into(),
+                until: None,
+                by: "policy".into(),
+            }),
+            false => Outcome::Fail,
+        };
+        let told = field(result, "msg").or_else(|| field(result, "message"));
+        let message = match (told, result) {
+            (Some(message), _) => message,
+            (None, Value::String(text)) => text.to_string(),
+            (None, Value::Bool(true)) => "the object is refused".into(),
+            (None, other) => other.to_string(),
+        };
+        let mut finding = self.finding(outcome, vec![clip(&message, LONGEST).into()]);
+        let check = &mut finding.check;
+        if !self.is_rated && rule.is_warning {
+            check.severity = Severity::Low;
+        }
+        for (key, into) in [
+            ("id", &mut check.id),
+            ("title", &mut check.title),
+            ("description", &mut check.description),
+            ("remediation", &mut check.remediation),
+        ] {
+            if let Some(text) = field(result, key) {
+                *into = clip(&text, LONGEST).into();
+            }
+        }
+        let severity = field(result, "severity");
+        if let Some(severity) = severity.as_deref().and_then(Severity::read) {
+            check.severity = severity;
+        }
+        finding.place = place(result);
+        finding
+    }
+}
+
+impl Rule {
+    fn read(name: &str) -> Option<Rule> {
+        let (word, ending) = name.split_once('_').unwrap_or((name, ""));
+        matches!(word, "deny" | "violation" | "warn").then(|| Rule {
+            name: name.into(),
+            is_warning: word == "warn",
+            ending: ending.into(),
+        })
+    }
+}
+
+/// What was said, one finding for each check and place.
+#[derive(Default)]
+struct Said(BTreeMap<(String, Option<Place>, bool), Finding>);
+
+impl Said {
+    fn add(&mut self, finding: Finding) {
+        let key = (
+            finding.check.id.clone(),
+            finding.place.clone(),
+            finding.is_failure(),
+        );
+        match self.0.get_mut(&key) {
+            Some(known) => {
+                let new = finding.messages.into_iter();
+                let new: Vec<String> = new.filter(|one| !known.messages.contains(one)).collect();
+                known.messages.extend(new);
+            }
+            None => {
+                self.0.insert(key, finding);
+            }
+        }
+    }
+}
+
+/// What is told of a policy; what it does not say follows from its name.
+fn describe(name: &str, metadata: &Metadata) -> Description {
+    let text = |text: &Option<String>| text.clone().unwrap_or_default();
+    Description {
+        id: metadata.id.clone().unwrap_or_else(|| name.to_owned()),
+        title: metadata
+            .title
+            .clone()
+            .unwrap_or_else(|| name.replace('_', " ")),
+        description: text(&metadata.description),
+        severity: rating(metadata).unwrap_or(Severity::Critical),
+        category: metadata.category.clone().unwrap_or_else(|| CATEGORY.into()),
+        remediation: text(&metadata.remediation),
+    }
+}
+
+fn rating(metadata: &Metadata) -> Option<Severity> {
+    metadata.severity.as_deref().and_then(Severity::read)
+}
+
+/// The results that the value of a rule is made of.
+fn collect<'v>(value: &'v Value, results: &mut Vec<&'v Value>) {
+    match value {
+        Value::Undefined | Value::Null | Value::Bool(false) => {}
+        Value::Set(items) => items.iter().for_each(|item| collect(item, results)),
+        Value::Array(items) => items.iter().for_each(|item| collect(item, results)),
+        // `deny[message] if …` of Rego v1 makes an object of messages and of whether they hold.
+        Value::Object(fields) if !fields.contains_key(&"msg".into()) && is_flagged(value) => {
+            let held = fields
+                .iter()
+                .filter(|(_, holds)| **holds == Value::Bool(true));
+            held.for_each(|(result, _)| collect(result, results));
+        }
+        other => results.push(other),
+    }
+}
+
+fn is_flagged(value: &Value) -> bool {
+    let Value::Object(fields) = value else {
+        return false;
+    };
+    let mut flags = fields.values();
+    flags.all(|flag| matches!(flag, Value::Bool(_)))
+}
+
+/// The endings that are excepted: `exception contains ["a", "b"]`.
+fn endings(value: &Value) -> BTreeSet<String> {
+    let mut all = Vec::new();
+    collect(value, &mut all);
+    let texts = all.into_iter().filter_map(|one| match one {
+        Value::String(text) => Some(text.to_string()),
+        _ => None,
+    });
+    texts.collect()
+}
+
+fn field(value: &Value, name: &str) -> Option<String> {
+    let Value::Object(fields) = value else {
+        return None;
+    };
+    match fields.get(&name.into())? {
+        Value::String(text) => Some(text.to_string()),
+        _ => None,
+    }
+}
+
+/// Where a result is: it says so, or names the container it is about.
+fn place(result: &Value) -> Option<Place> {
+    let Value::Object(fields) = result else {
+        return None;
+    };
+    let container = |value: String| Place {
+        sort: "Container".into(),
+        value,
+    };
+    if let Some(scope) = fields.get(&"scope".into()) {
+        let (sort, value) = (field(scope, "type")?, field(scope, "value")?);
+        let known = PLACES.contains(&sort.as_str());
+        return known.then(|| Place {
+            sort,
+            value: clip(&value, LONGEST).into(),
+        });
+    }
+    if let Some(name) = field(result, "container") {
+        return Some(container(name));
+    }
+    let cause = fields.get(&"cause".into())?;
+    field(cause, "image")
+        .and(field(cause, "name"))
+        .map(container)
+}

@@ -1,0 +1,317 @@
+//! The report about one object, as Trivy operator's readers expect it: names, labels, owner, checks with
+//! their places, and how many failed by severity. The two hashes it was made from are labels, so that
+//! whether it is still right is known without reading it.
+
+use crate::check::{Finding, Outcome, Severity};
+use crate::hash;
+use crate::kinds;
+use serde_json::{Map, Value, json};
+use std::collections::BTreeMap;
+
+/// The label of what an object was when it was judged.
+pub const SPEC_HASH: &str = "resource-spec-hash";
+/// The label of what the policies were.
+pub const CONFIG_HASH: &str = "plugin-config-hash";
+/// The labels that say what a report is about.
+pub const KIND: &str = "trivy-operator.resource.kind";
+/// See [`KIND`].
+pub const NAME: &str = "trivy-operator.resource.name";
+/// See [`KIND`].
+pub const NAMESPACE: &str = "trivy-operator.resource.namespace";
+/// In place of [`NAME`], where a name can be no label; the name is an annotation then.
+pub const NAME_HASH: &str = "trivy-operator.resource.name-hash";
+/// The label with the group of what a report is about, where it is not Kubernetes' own.
+pub const GROUP: &str = "audit.kubewarden.io/resource-group";
+/// The label that says who wrote a report.
+pub const MANAGED_BY: &str = "app.kubernetes.io/managed-by";
+/// Who we are.
+pub const MANAGER: &str = "muster";
+/// The most that all messages of a report may take: an object has to fit into etcd.
+const ROOM: usize = 512 * 1024;
+
+/// What a report was made from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Hashes {
+    /// Of the object.
+    pub spec: String,
+    /// Of the policies about its kind.
+    pub config: String,
+}
+
+impl Hashes {
+    /// What the labels of a report say.
+    pub fn read(labels: &BTreeMap<String, String>) -> Option<Hashes> {
+        Some(Hashes {
+            spec: labels.get(SPEC_HASH)?.clone(),
+            config: labels.get(CONFIG_HASH)?.clone(),
+        })
+    }
+}
+
+/// What has to be done about the report of an object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Action {
+    /// It is right.
+    Nothing,
+    /// There is none, or it is not right: the object is judged.
+    Judge,
+    /// There should be none.
+    Delete,
+}
+
+/// Decides it: `kept` is what the report that is there was made from, `wanted` what one would be made
+/// from now, or nothing if nobody has anything to say about the object.
+pub fn decide(kept: Option<&Hashes>, wanted: Option<&Hashes>) -> Action {
+    match (kept, wanted) {
+        (None, None) => Action::Nothing,
+        (Some(_), None) => Action::Delete,
+        (Some(kept), Some(wanted)) if kept == wanted => Action::Nothing,
+        (_, Some(_)) => Action::Judge,
+    }
+}
+
+/// What a report is about.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Subject {
+    /// `apiVersion` of the object.
+    pub api_version: String,
+    /// Its kind.
+    pub kind: String,
+    /// Its namespace, if it has one.
+    pub namespace: Option<String>,
+    /// Its name.
+    pub name: String,
+    /// Its identity.
+    pub uid: String,
+}
+
+impl Subject {
+    fn group(&self) -> &str {
+        let group = self
+            .api_version
+            .split_once('/')
+            .map_or("", |(group, _)| group);
+        if kinds::is_native(group) { "" } else { group }
+    }
+
+    /// What its report is called: readable, and nobody else's report is called so.
+    pub fn report_name(&self) -> String {
+        report_name(self.group(), &self.kind, &self.name)
+    }
+}
+
+fn report_name(group: &str, kind: &str, name: &str) -> String {
+    let kind = kind.to_lowercase();
+    let is_label = name.len() <= 63
+        && name
+            .chars()
+            .all(|c| matches!(c, 'a'..='z' | '0'..='9' | '-'));
+    let name = match is_label {
+        true => name.to_owned(),
+        false => short(name),
+    };
+    match group {
+        "" => format!("{kind}-{name}"),
+        // Groups may have kinds of the same name.
+        group => format!("{kind}-{name}-{}", short(group)),
+    }
+}
+
+fn short(text: &str) -> String {
+    hash::of([text]).chars().take(10).collect()
+}
+
+/// What is written beside the findings.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Writing<'w> {
+    /// What the report is made from.
+    pub hashes: &'w Hashes,
+    /// The version of the program.
+    pub version: &'w str,
+    /// When, as reports write it.
+    pub now: &'w str,
+    /// Whether checks that are kept are told too.
+    pub all: bool,
+}
+
+/// The report about an object.
+pub fn report(subject: &Subject, findings: &[Finding], writing: &Writing) -> Value {
+    let kind = match subject.namespace {
+        Some(_) => "ConfigAuditReport",
+        None => "ClusterConfigAuditReport",
+    };
+    let mut metadata = Map::new();
+    metadata.insert("name".into(), subject.report_name().into());
+    if let Some(namespace) = &subject.namespace {
+        metadata.insert("namespace".into(), namespace.as_str().into());
+    }
+    let (labels, annotations) = names(subject, writing.hashes);
+    metadata.insert("labels".into(), json!(labels));
+    if !annotations.is_empty() {
+        metadata.insert("annotations".into(), json!(annotations));
+    }
+    let owner = json!([{
+        "apiVersion": subject.api_version, "kind": subject.kind, "name": subject.name,
+        "uid": subject.uid, "controller": true, "blockOwnerDeletion": false,
+    }]);
+    metadata.insert("ownerReferences".into(), owner);
+    json!({
+        "apiVersion": "aquasecurity.github.io/v1alpha1",
+        "kind": kind,
+        "metadata": metadata,
+        "report": {
+            "updateTimestamp": writing.now,
+            "scanner": {"name": "Muster", "vendor": "Muster", "version": writing.version},
+            "summary": summary(findings),
+            "checks": checks(findings, writing.all),
+        },
+    })
+}
+
+/// Labels and annotations by which a report is found.
+fn names(
+    subject: &Subject,
+    hashes: &Hashes,
+) -> (
+    BTreeMap<&'static str, String>,
+    BTreeMap<&'static str, String>,
+) {
+    let mut labels = BTreeMap::from([
+        (MANAGED_BY, MANAGER.to_owned()),
+        (SPEC_HASH, hashes.spec.clone()),
+        (CONFIG_HASH, hashes.config.clone()),
+        (KIND, subject.kind.clone()),
+        (NAMESPACE, subject.namespace.clone().unwrap_or_default()),
+    ]);
+    let mut annotations = BTreeMap::new();
+    if !subject.group().is_empty() {
+        labels.insert(GROUP, subject.group().into());
+    }
+    match is_label(&subject.name) {
+        true => {
+            labels.insert(NAME, subject.name.clone());
+        }
+        false => {
+            labels.insert(NAME_HASH, short(&subject.name));
+            annotations.insert(NAME, subject.name.clone());
+        }
+    }
+    (labels, annotations)
+}
+
+/// Whether a text can be the value of a label.
+fn is_label(text: &str) -> bool {
+    let is_end = |c: Option<char>| c.is_some_and(|c| c.is_ascii_alphanumeric());
+    text.len() <= 63
+        && text
+            .chars()
+            .all(|c| c.is_ascii_alphanumeric() || "-_.".contains(c))
+        && is_end(text.chars().next())
+        && is_end(text.chars().last())
+}
+
+/// How many checks failed, by severity.
+pub fn summary(findings: &[Finding]) -> Value {
+    let failed = |severity: Severity| {
+        let findings = findings.iter();
+        findings
+            .filter(|finding| finding.is_failure() && finding.check.severity == severity)
+            .count()
+    };
+    let count = |wanted: fn(&Outcome) -> bool| {
+        let findings = findings.iter();
+        findings.filter(|finding| wanted(&finding.outcome)).count()
+    };
+    json!({
+        "criticalCount": failed(Severity::Critical),
+        "highCount": failed(Severity::High),
+        "mediumCount": failed(Severity::Medium),
+        "lowCount": failed(Severity::Low),
+        "exemptCount": count(|outcome| matches!(outcome, Outcome::Exempt(_))),
+        "errorCount": count(|outcome| *outcome == Outcome::Error),
+    })
+}
+
+fn checks(findings: &[Finding], all: bool) -> Vec<Value> {
+    let told = findings.iter();
+    let told = told.filter(|finding| all || finding.outcome != Outcome::Pass);
+    let mut room = ROOM;
+    let mut checks = Vec::new();
+    for finding in told {
+        let check = check(finding);
+        let size = check.to_string().len();
+        if size > room {
+            break;
+        }
+        room -= size;
+        checks.push(check);
+    }
+    checks
+}
+
+fn check(finding: &Finding) -> Value {
+    let mut check = json!(finding.check);
+    check["success"] = matches!(finding.outcome, Outcome::Pass | Outcome::Exempt(_)).into();
+    if !finding.messages.is_empty() {
+        check["messages"] = json!(finding.messages);
+    }
+    if let Some(place) = &finding.place {
+        check["scope"] = json!(place);
+    }
+    match &finding.outcome {
+        Outcome::Exempt(exemption) => check["exception"] = json!(exemption),
+        Outcome::Error => check["error"] = true.into(),
+        Outcome::Pass | Outcome::Fail => {}
+    }
+    check
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_report_has_a_name_that_nobody_else_s_has() {
+        for (group, kind, name, expected) in [
+            (
+                "",
+                "ReplicaSet",
+                "web-78449c65d4",
+                "replicaset-web-78449c65d4",
+            ),
+            ("", "ConfigMap", "kube-root-ca.crt", "configmap-"),
+            ("", "ClusterRole", "system:node", "clusterrole-"),
+            ("serving.knative.dev", "Service", "web", "service-web-"),
+        ] {
+            let made = report_name(group, kind, name);
+            assert!(made.starts_with(expected), "{made}");
+            assert!(
+                made.len() <= 253 && made.chars().all(|c| c.is_ascii_alphanumeric() || c == '-'),
+                "{made}"
+            );
+        }
+        assert_ne!(
+            report_name("", "Role", "a.b"),
+            report_name("", "Role", "a-b")
+        );
+    }
+
+    #[test]
+    fn a_report_is_judged_by_what_it_was_made_from() {
+        let hashes = |spec: &str, config: &str| Hashes {
+            spec: spec.into(),
+            config: config.into(),
+        };
+        let (kept, other, policies) = (hashes("a", "b"), hashes("c", "b"), hashes("a", "d"));
+        for (there, wanted, action) in [
+            (None, None, Action::Nothing),
+            (Some(&kept), None, Action::Delete),
+            (None, Some(&kept), Action::Judge),
+            (Some(&kept), Some(&kept), Action::Nothing),
+            (Some(&kept), Some(&other), Action::Judge),
+            (Some(&kept), Some(&policies), Action::Judge),
+        ] {
+            assert_eq!(decide(there, wanted), action, "{there:?} {wanted:?}");
+        }
+    }
+}

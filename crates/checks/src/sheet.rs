@@ -1,0 +1,125 @@
+//! The policies that are about one kind, and their hash. Only these are asked about an object of that
+//! kind; where there are none there is no sheet, and nothing is asked. The hash covers all that an answer
+//! depends on beside the object: the policies of the kind, every library, and the engine.
+
+use crate::builtin;
+use crate::check::Finding;
+use crate::exception::Exceptions;
+use crate::force::{Accepted, Force};
+use crate::hash::{self, Hasher};
+use crate::kinds::Kind;
+use jiff::Timestamp;
+use serde_json::Value;
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+/// How findings are made of what policies say; a new number has everything judged anew.
+const FORM: &str = "1";
+
+/// The policies about a kind.
+#[derive(Clone, Debug)]
+pub struct Sheet {
+    policies: Vec<Arc<Accepted>>,
+    hash: String,
+}
+
+impl Sheet {
+    /// The policies about a kind, if there are any; `served` is everything there is.
+    pub fn of(force: &Force, kind: &Kind, served: &[Kind]) -> Option<Sheet> {
+        let policies = force.policies();
+        let policies: Vec<Arc<Accepted>> = policies
+            .filter(|policy| policy.kinds.include(kind, served))
+            .cloned()
+            .collect();
+        if policies.is_empty() {
+            return None;
+        }
+        let mut hasher = Hasher::default();
+        hasher.add_all([muster_rego::VERSION, FORM]);
+        for (name, text) in builtin::LIBRARIES {
+            hasher.add_all([*name, *text]);
+        }
+        for (id, text) in force.libraries().iter() {
+            hasher.add_all([id.source.as_str(), &id.name, text]);
+        }
+        for policy in &policies {
+            let id = &policy.id;
+            hasher.add_all(["policy", id.source.as_str(), &id.name, &policy.text]);
+            if policy.libraries != *force.libraries() && id.source != crate::force::BUILTIN {
+                for (id, text) in policy.libraries.iter() {
+                    hasher.add_all(["for", id.source.as_str(), &id.name, text]);
+                }
+            }
+        }
+        Some(Sheet {
+            policies,
+            hash: hasher.end(),
+        })
+    }
+
+    /// What the answers of these policies depend on.
+    pub fn hash(&self) -> &str {
+        &self.hash
+    }
+
+    /// The policies.
+    pub fn policies(&self) -> &[Arc<Accepted>] {
+        &self.policies
+    }
+
+    /// Whether whoever is judged by this one need not be judged by the other too.
+    pub fn covers(&self, other: &Sheet) -> bool {
+        let own: BTreeSet<_> = self.policies.iter().map(|policy| &policy.id).collect();
+        other.policies.iter().all(|policy| own.contains(&policy.id))
+    }
+
+    /// What the policies say of an object.
+    pub fn judge(&self, kind: &Kind, object: &Object, now: Timestamp) -> Vec<Finding> {
+        let input = muster_rego::input(&object.content);
+        let namespace = object.content.pointer("/metadata/namespace");
+        let namespace = namespace.and_then(Value::as_str);
+        let judged = self.policies.iter();
+        let mut findings: Vec<Finding> = judged
+            .flat_map(|policy| policy.check.judge(&input, kind, namespace))
+            .collect();
+        for finding in &mut findings {
+            object.exceptions.apply(finding, now);
+        }
+        findings.sort_by(|one, other| {
+            let key = |finding: &Finding| (finding.check.severity, finding.check.id.clone());
+            key(one)
+                .cmp(&key(other))
+                .then_with(|| one.place.cmp(&other.place))
+        });
+        findings
+    }
+}
+
+/// An object, as it is judged.
+#[derive(Clone, Debug)]
+pub struct Object {
+    content: Value,
+    exceptions: Exceptions,
+}
+
+impl Object {
+    /// Without what is not judged.
+    pub fn new(object: Value) -> Object {
+        let content = hash::content(object);
+        let exceptions = Exceptions::read(&content);
+        Object {
+            content,
+            exceptions,
+        }
+    }
+
+    /// Covers everything that is judged, and which of its exceptions have ended.
+    pub fn hash(&self, now: Timestamp) -> String {
+        hash::of_content(&self.content, self.exceptions.passed(now))
+    }
+
+    /// When it would be judged differently though nothing has changed.
+    pub fn turns(&self, now: Timestamp) -> Option<Timestamp> {
+        self.exceptions.next_end(now)
+    }
+}
