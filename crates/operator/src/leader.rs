@@ -9,13 +9,14 @@ use serde_json::json;
 use std::time::{Duration, Instant};
 use tokio_util::sync::CancellationToken;
 
-/// The Lease of the leader, in the installation namespace.
+/// The Lease of the leader among operators, in the installation namespace.
 const NAME: &str = "muster-operator";
 
 /// A candidate.
 #[derive(Clone)]
 pub struct Election {
     leases: Api<DynamicObject>,
+    name: String,
     identity: String,
     terms: Terms,
 }
@@ -81,9 +82,16 @@ impl Election {
     pub fn new(client: &Client, installation: &str, identity: &str, terms: Terms) -> Self {
         Election {
             leases: Api::namespaced_with(client.clone(), installation, &lease_resource()),
+            name: NAME.into(),
             identity: identity.to_owned(),
             terms,
         }
+    }
+
+    /// The same candidate for another duty, whose Lease has this name.
+    pub fn for_duty(mut self, name: &str) -> Self {
+        self.name = name.into();
+        self
     }
 
     /// Works whenever this candidate leads, until `stop`. The token given to `work` ends with the
@@ -97,11 +105,15 @@ impl Election {
         while !stop.is_cancelled() {
             let begun = Instant::now();
             if self.attempt(&mut seen).await {
-                tracing::info!(identity = self.identity, "leading");
+                tracing::info!(identity = self.identity, duty = self.name, "leading");
                 let term = stop.child_token();
                 let renewing = self.renew(&mut seen, begun, &term);
                 tokio::join!(work(term.clone()), renewing);
-                tracing::info!(identity = self.identity, "leading no more");
+                tracing::info!(
+                    identity = self.identity,
+                    duty = self.name,
+                    "leading no more"
+                );
                 if stop.is_cancelled() {
                     self.resign(seen).await;
                     return;
@@ -141,7 +153,7 @@ impl Election {
 
     /// Takes or renews the Lease, if it may; says whether it did.
     async fn attempt(&self, seen: &mut Option<Seen>) -> bool {
-        let known = match self.leases.get_opt(NAME).await {
+        let known = match self.leases.get_opt(&self.name).await {
             Ok(known) => known,
             Err(error) => {
                 tracing::warn!(%error, "asking who leads");
@@ -169,7 +181,7 @@ impl Election {
 
     /// Lets another begin at once.
     async fn resign(&self, seen: Option<Seen>) {
-        let Ok(Some(known)) = self.leases.get_opt(NAME).await else {
+        let Ok(Some(known)) = self.leases.get_opt(&self.name).await else {
             return;
         };
         if look(seen, Some(&known), Instant::now()).is_some_and(|seen| seen.holder == self.identity)
@@ -185,7 +197,7 @@ impl Election {
             ..PostParams::default()
         };
         match exists {
-            true => self.leases.replace(NAME, &parameters, lease).await,
+            true => self.leases.replace(&self.name, &parameters, lease).await,
             false => self.leases.create(&parameters, lease).await,
         }
     }
@@ -202,7 +214,7 @@ impl Election {
         let acquired = before
             .filter(|_| same)
             .and_then(|spec| spec["acquireTime"].as_str());
-        let mut lease = DynamicObject::new(NAME, &lease_resource());
+        let mut lease = DynamicObject::new(&self.name, &lease_resource());
         lease.metadata.resource_version = known.and_then(ResourceExt::resource_version);
         lease.data = json!({"spec": {
             "holderIdentity": holder, "acquireTime": acquired.unwrap_or(&now), "renewTime": now,

@@ -274,6 +274,13 @@ impl Metrics {
         text
     }
 
+    /// The same, with what somebody else counts.
+    pub fn with(others: impl FnOnce(&mut Registry)) -> Self {
+        let mut metrics = Metrics::default();
+        others(&mut metrics.registry);
+        metrics
+    }
+
     /// As [`Metrics::text`], without the end, so that others can add theirs.
     pub fn lines(&self) -> String {
         let mut text = String::new();

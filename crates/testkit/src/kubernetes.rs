@@ -281,7 +281,7 @@ fn start_controllers(
         .arg(&kubeconfig)
         .args([
             "--controllers",
-            "namespace-controller,garbage-collector-controller",
+            "namespace-controller,garbage-collector-controller,clusterrole-aggregation-controller",
         ])
         // Others would fill every namespace with service accounts and certificates. Each uses an
         // account of its own, as clusters are set up.

@@ -47,7 +47,7 @@ impl Muster {
     /// As [`Muster::start`], with nobody at work: the API is served, and what is written there stays
     /// as it was written.
     pub fn start_idle(binary: impl AsRef<Path>) -> Result<Muster> {
-        Muster::start_with(binary, &["--scanning", "off"])
+        Muster::start_with(binary, &["--scanning", "off", "--audit", "off"])
     }
 
     /// Starts the binary with further arguments after `up`.
@@ -172,6 +172,8 @@ fn launch(
         .args(["--listen", listen])
         // Tests fetch nothing from the world; one that wants to see it fetched says from where.
         .env("MUSTER_DB_UPDATE", "off")
+        // What every server would do beside what a test is about; one that is about it says so.
+        .env("MUSTER_CONFIG_AUDIT", "off")
         .args(&told.arguments)
         .envs(told.variables.iter().map(|(name, value)| (name, value)));
     let mut process = Process::start("muster", &mut command, &directory.join("muster.log"))?;

@@ -1,0 +1,83 @@
+//! Whoever works on objects: a bounded number at once, each with a short queue of its own. What is about
+//! the same object goes to the same one, so that it is done in the order in which it was handed over.
+
+use muster_policy::request;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+
+/// How many objects are worked on at once. Most of them wait for the API server.
+const WORKERS: usize = 32;
+/// How many objects wait for each of them.
+const WAITING: usize = 8;
+
+/// The workers and their queues.
+#[derive(Debug)]
+pub(crate) struct Crew<J> {
+    queues: Vec<mpsc::Sender<J>>,
+    idle: Mutex<Vec<mpsc::Receiver<J>>>,
+    waiting: AtomicUsize,
+}
+
+impl<J> Crew<J> {
+    /// A crew that begins to work when it is run.
+    pub(crate) fn new() -> Crew<J> {
+        let (queues, idle) = (0..WORKERS).map(|_| mpsc::channel(WAITING)).unzip();
+        Crew {
+            queues,
+            idle: Mutex::new(idle),
+            waiting: AtomicUsize::new(0),
+        }
+    }
+
+    /// Works until `stop`. It is run once.
+    pub(crate) async fn run<W: Future<Output = ()>>(
+        &self,
+        work: impl Fn(J) -> W,
+        stop: &CancellationToken,
+    ) {
+        let work = &work;
+        let queues = self.take_queues();
+        let workers = queues.into_iter().map(|mut queue| async move {
+            loop {
+                let job = tokio::select! {
+                    biased;
+                    () = stop.cancelled() => return,
+                    job = queue.recv() => job,
+                };
+                let Some(job) = job else { return };
+                // Whoever takes over finds what was not finished.
+                tokio::select! {
+                    biased;
+                    () = stop.cancelled() => return,
+                    () = work(job) => {}
+                }
+                self.waiting.fetch_sub(1, Ordering::Relaxed);
+            }
+        });
+        futures::future::join_all(workers).await;
+    }
+
+    fn take_queues(&self) -> Vec<mpsc::Receiver<J>> {
+        let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
+        std::mem::take(&mut *idle)
+    }
+
+    /// Hands over what is to be done about an object; waits while there is too much to do.
+    pub(crate) async fn hand(&self, object: &str, job: J) {
+        let worker = request::hash(object.as_bytes()) % self.queues.len() as u64;
+        let Some(worker) = self.queues.get(worker as usize) else {
+            return;
+        };
+        self.waiting.fetch_add(1, Ordering::Relaxed);
+        if worker.send(job).await.is_err() {
+            self.waiting.fetch_sub(1, Ordering::Relaxed);
+        }
+    }
+
+    /// How much is handed over and not yet done.
+    pub(crate) fn waiting(&self) -> usize {
+        self.waiting.load(Ordering::Relaxed)
+    }
+}

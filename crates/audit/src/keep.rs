@@ -1,0 +1,316 @@
+//! What follows from what is known: which resources are watched, and what is looked at again when a
+//! policy, a namespace or what is served has changed.
+
+use crate::agenda::Task;
+use crate::auditor::Auditor;
+use crate::ledger::Place;
+use crate::note::Key;
+use crate::prepare::PrepareError;
+use crate::served;
+use crate::view::Changed;
+use muster_policy::{GroupVersionKind, Judge, LoadError, Policy, Prepared, Served};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::task::JoinSet;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+/// What could not be asked is asked again after this time.
+const AGAIN: Duration = Duration::from_secs(10);
+/// How often it is asked what is served, since not everything says so.
+const DISCOVER: Duration = Duration::from_secs(60);
+/// How long objects wait for policies that are being prepared, so that they are looked at once.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// How often it is seen whether they are.
+const SOON: Duration = Duration::from_millis(200);
+/// How many policies are prepared at once.
+const PREPARED: usize = 4;
+/// How long it may take to tell what is served.
+const LONGEST_QUESTION: Duration = Duration::from_secs(60);
+/// The longest time until a policy that could not be fetched is fetched again.
+const LONGEST: Duration = Duration::from_secs(300);
+
+/// What is watched because a policy is interested.
+#[derive(Default)]
+struct Watches {
+    tasks: JoinSet<()>,
+    resources: BTreeMap<Place, (Arc<Served>, CancellationToken)>,
+    contexts: BTreeMap<GroupVersionKind, CancellationToken>,
+}
+
+/// What a policy was prepared to.
+type Outcome = (Key, Arc<Policy>, Result<Judge, PrepareError>);
+
+impl Auditor {
+    /// Decides until `stop`.
+    pub(crate) async fn keep(self: &Arc<Self>, stop: &CancellationToken) {
+        let mut watches = Watches::default();
+        let mut preparing: JoinSet<Outcome> = JoinSet::new();
+        let mut flying = BTreeSet::new();
+        let mut waiting = BTreeSet::new();
+        let mut patient_since = None;
+        loop {
+            let task = tokio::select! {
+                biased;
+                () = stop.cancelled() => break,
+                Some(outcome) = preparing.join_next() => {
+                    self.state().preparing -= 1;
+                    match outcome {
+                        Ok((key, policy, prepared)) => {
+                            flying.remove(&key);
+                            self.prepared(key, policy, prepared);
+                        }
+                        Err(_) => flying.clear(),
+                    }
+                    // What has been wanted meanwhile.
+                    for key in std::mem::take(&mut waiting) {
+                        self.want(Task::Prepare(key), Duration::ZERO);
+                    }
+                    continue;
+                }
+                task = self.decision() => task,
+            };
+            match task {
+                Task::Prepare(key) if flying.contains(&key) || preparing.len() >= PREPARED => {
+                    waiting.insert(key);
+                }
+                Task::Prepare(key) => {
+                    if self.prepare(key, &mut preparing) {
+                        flying.insert(key);
+                    }
+                }
+                Task::Discover => {
+                    // A cluster that does not answer holds nobody up who wants to stop.
+                    tokio::select! {
+                        biased;
+                        () = stop.cancelled() => break,
+                        () = self.discover() => {}
+                    }
+                }
+                Task::Settle => {
+                    let busy = !preparing.is_empty() || !waiting.is_empty();
+                    let since = *patient_since.get_or_insert_with(Instant::now);
+                    if busy && since.elapsed() < PATIENCE {
+                        self.want(Task::Settle, SOON);
+                    } else if self.has_begun() {
+                        patient_since = None;
+                        self.settle_views(&mut watches, stop);
+                    }
+                }
+                Task::Touch(kind) => {
+                    if self.state().view.touch(&kind, moment()) {
+                        self.want(Task::Settle, Duration::ZERO);
+                    }
+                }
+                Task::Verify => self.verify(),
+                // Errands are somebody else's.
+                Task::Sweep(..) | Task::Look(_) | Task::Retry(_) | Task::Doubt(_) | Task::Leave => {
+                }
+            }
+        }
+        preparing.shutdown().await;
+        for (_, stop) in watches.resources.values() {
+            stop.cancel();
+        }
+        for stop in watches.contexts.values() {
+            stop.cancel();
+        }
+        while watches.tasks.join_next().await.is_some() {}
+    }
+
+    fn has_begun(&self) -> bool {
+        self.state().found.is_none()
+    }
+
+    /// Begins to prepare a policy, if it is still there.
+    fn prepare(&self, key: Key, preparing: &mut JoinSet<Outcome>) -> bool {
+        let mut state = self.state();
+        let Some(policy) = state.view.policy(key).map(|known| known.policy.clone()) else {
+            return false;
+        };
+        state.preparing += 1;
+        drop(state);
+        let preparer = self.preparer.clone();
+        preparing.spawn(async move {
+            let prepared = preparer.prepare(&policy).await;
+            (key, policy, prepared)
+        });
+        true
+    }
+
+    /// Takes note of what a policy was prepared to.
+    fn prepared(&self, key: Key, policy: Arc<Policy>, outcome: Result<Judge, PrepareError>) {
+        let mut state = self.state();
+        let current = state.view.policy(key).map(|known| known.policy.hash());
+        // It has been written anew meanwhile, and will be prepared as it is now.
+        if current != Some(policy.hash()) {
+            return;
+        }
+        let Some(told) = state.told.get_mut(&key) else {
+            return;
+        };
+        let judge = match outcome {
+            Ok(judge) => {
+                told.accept();
+                Ok(Arc::new(judge))
+            }
+            Err(PrepareError::Load(error)) => {
+                told.refuse(reason(&error), &error.to_string());
+                Err(error)
+            }
+            Err(PrepareError::Later(why)) => {
+                let wait = AGAIN.saturating_mul(1 << told.tries.min(5)).min(LONGEST);
+                told.tries = told.tries.saturating_add(1);
+                told.refuse("Unreachable", &why);
+                self.want(Task::Prepare(key), wait);
+                let known = state.view.policy(key);
+                let before = known.and_then(|known| known.prepared.clone());
+                // What was fetched before still judges by the same policy.
+                let same = |before: &Arc<Prepared>| before.policy.hash() == policy.hash();
+                match before.filter(same).map(|before| before.judge.clone()) {
+                    Some(Ok(judge)) => Ok(judge),
+                    _ => Err(LoadError::Module(why)),
+                }
+            }
+        };
+        state.view.prepare_policy(key, Prepared { policy, judge });
+        drop(state);
+        self.told();
+        self.want(Task::Settle, Duration::ZERO);
+    }
+
+    async fn discover(&self) {
+        let asked = served::discover(&self.cluster);
+        let asked = tokio::time::timeout(LONGEST_QUESTION, asked).await;
+        match asked.unwrap_or_else(|_| Err(kube::Error::Service("no answer in time".into()))) {
+            Ok(discovered) => {
+                let mut state = self.state();
+                state.let_go();
+                let before = state.view.served();
+                let first = state.found.is_some();
+                state.view.serve(discovered.or_as_before(&before));
+                if first {
+                    state.adopt();
+                }
+                drop(state);
+                self.want(Task::Settle, Duration::ZERO);
+                self.want(Task::Discover, DISCOVER);
+                if first {
+                    self.want(Task::Verify, self.verify);
+                }
+            }
+            Err(error) => {
+                tracing::warn!(%error, "asking what is served");
+                self.want(Task::Discover, AGAIN);
+            }
+        }
+    }
+
+    /// Finds out who is interested in what, and watches and looks accordingly.
+    fn settle_views(self: &Arc<Self>, watches: &mut Watches, stop: &CancellationToken) {
+        let (Changed { places, left }, context) = {
+            let mut state = self.state();
+            let changed = state.view.settle(&self.scope);
+            (changed, state.view.context())
+        };
+        for place in &left {
+            if let Some((_, stop)) = watches.resources.remove(place) {
+                stop.cancel();
+            }
+            let mut state = self.state();
+            state.trouble.remove(place);
+            state.verified.remove(place);
+        }
+        self.want(Task::Leave, Duration::ZERO);
+        for place in places {
+            let Some(interest) = self.state().view.interest(&place) else {
+                continue;
+            };
+            match watches.resources.get(&place) {
+                Some((served, _)) if *served == interest.served => {
+                    self.want(Task::Sweep(place, None), Duration::ZERO);
+                }
+                _ => {
+                    let token = stop.child_token();
+                    let watched = (interest.served.clone(), token.clone());
+                    if let Some((_, before)) = watches.resources.insert(place.clone(), watched) {
+                        before.cancel();
+                    }
+                    let auditor = self.clone();
+                    let watch = auditor.watch_resource(place, interest.served.clone(), token);
+                    watches.tasks.spawn(watch);
+                }
+            }
+        }
+        self.watch_contexts(context, watches, stop);
+        self.told();
+        while watches.tasks.try_join_next().is_some() {}
+    }
+
+    fn watch_contexts(
+        self: &Arc<Self>,
+        wanted: BTreeSet<GroupVersionKind>,
+        watches: &mut Watches,
+        stop: &CancellationToken,
+    ) {
+        watches.contexts.retain(|kind, stop| {
+            let keep = wanted.contains(kind);
+            if !keep {
+                stop.cancel();
+            }
+            keep
+        });
+        let served = self.state().view.served();
+        for kind in wanted {
+            if watches.contexts.contains_key(&kind) {
+                continue;
+            }
+            let mut all = served.iter();
+            let Some(served) = all.find(|one| one.group == kind.group && one.kind == kind.kind)
+            else {
+                continue;
+            };
+            let token = stop.child_token();
+            watches.contexts.insert(kind.clone(), token.clone());
+            let watch = self.clone().watch_context(kind, served.clone(), token);
+            watches.tasks.spawn(watch);
+        }
+    }
+
+    /// Has everything looked at, whatever is known.
+    fn verify(&self) {
+        self.preparer.modules().refresh();
+        let (policies, places, context) = {
+            let mut state = self.state();
+            state.ledger.doubt_errors();
+            let policies: Vec<Key> = state.view.policies().map(|(key, _)| key).collect();
+            let places: Vec<Place> = state.view.interests().map(|(at, _)| at.clone()).collect();
+            (policies, places, state.view.context())
+        };
+        for key in policies {
+            self.want(Task::Prepare(key), Duration::ZERO);
+        }
+        for kind in context {
+            self.want(Task::Touch(kind), Duration::ZERO);
+        }
+        for place in places {
+            self.want(Task::Sweep(place, None), Duration::ZERO);
+        }
+        self.want(Task::Discover, Duration::ZERO);
+        self.want(Task::Verify, self.verify);
+    }
+}
+
+fn reason(error: &LoadError) -> &'static str {
+    match error {
+        LoadError::Module(_) => "ModuleUnusable",
+        LoadError::Settings(_) => "SettingsRefused",
+        LoadError::Source(_) => "SourceInvalid",
+    }
+}
+
+/// A number that no earlier moment had.
+fn moment() -> u64 {
+    jiff::Timestamp::now().as_millisecond().unsigned_abs()
+}

@@ -1,0 +1,248 @@
+//! What is asked of an API server for a policy: which resource a kind is, one object, or all of them
+//! page by page. No answer is read that is larger than it may be.
+
+use super::Question;
+use bytes::Bytes;
+use http::{Request, StatusCode};
+use http_body_util::{BodyExt, LengthLimitError, Limited};
+use kube::client::Body;
+use muster_policy::request::GroupVersionKind;
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+use serde_json::{Value, json};
+use std::collections::HashMap;
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+/// For how long it is believed what a kind is served as.
+const DISCOVERED: Duration = Duration::from_secs(60);
+/// What stands for itself in a path.
+const SEGMENT: AsciiSet = NON_ALPHANUMERIC
+    .remove(b'-')
+    .remove(b'.')
+    .remove(b'_')
+    .remove(b'~');
+
+/// An answer, and how many bytes it was.
+#[derive(Clone)]
+pub(super) struct Found {
+    pub(super) value: Option<Value>,
+    pub(super) size: usize,
+}
+
+/// What a kind is served as.
+#[derive(Clone)]
+struct Resource {
+    plural: String,
+    namespaced: bool,
+}
+
+/// The API of a cluster.
+pub(super) struct Api {
+    client: kube::Client,
+    largest: usize,
+    page: usize,
+    resources: Mutex<HashMap<GroupVersionKind, (Instant, Resource)>>,
+}
+
+impl Api {
+    pub(super) fn new(client: kube::Client, largest: usize, page: usize) -> Api {
+        Api {
+            client,
+            largest,
+            page,
+            resources: Mutex::default(),
+        }
+    }
+
+    pub(super) async fn ask(&self, question: &Question) -> Result<Found, String> {
+        let resource = self.resource(&question.kind).await?;
+        let mut path = base(&question.kind)?;
+        match (&question.namespace, resource.namespaced) {
+            (Some(namespace), true) => {
+                path += &format!("/namespaces/{}", segment(namespace)?);
+            }
+            (None, true) if question.name.is_some() => {
+                return Err("it is in a namespace, and none is named".into());
+            }
+            // What is in no namespace is the same from everywhere.
+            _ => {}
+        }
+        path += &format!("/{}", segment(&resource.plural)?);
+        match &question.name {
+            Some(name) => self.get(&format!("{path}/{}", segment(name)?)).await,
+            None => self.list(&path, question).await,
+        }
+    }
+
+    async fn get(&self, path: &str) -> Result<Found, String> {
+        let (status, bytes) = self.send(path, self.largest).await?;
+        if status == StatusCode::NOT_FOUND {
+            return Ok(Found {
+                value: None,
+                size: 0,
+            });
+        }
+        let mut object = read(status, &bytes)?;
+        strip(&mut object);
+        Ok(Found {
+            value: Some(object),
+            size: bytes.len(),
+        })
+    }
+
+    async fn list(&self, path: &str, question: &Question) -> Result<Found, String> {
+        let mut items = Vec::new();
+        let (mut size, mut next, mut restarted) = (0, String::new(), false);
+        let mut version = Value::Null;
+        loop {
+            let mut query = form_urlencoded::Serializer::new(String::new());
+            query.append_pair("limit", &self.page.to_string());
+            for (name, value) in [
+                ("labelSelector", question.labels.as_deref()),
+                ("fieldSelector", question.fields.as_deref()),
+                ("continue", Some(next.as_str())),
+            ] {
+                if let Some(value) = value.filter(|value| !value.is_empty()) {
+                    query.append_pair(name, value);
+                }
+            }
+            let target = format!("{path}?{}", query.finish());
+            let (status, bytes) = self.send(&target, self.largest - size).await?;
+            // Reading took so long that the server does not remember where it was.
+            if status == StatusCode::GONE && !next.is_empty() && !restarted {
+                (items, size, next, restarted) = (Vec::new(), 0, String::new(), true);
+                continue;
+            }
+            let mut page = read(status, &bytes)?;
+            size += bytes.len();
+            if let Some(Value::Array(more)) = page.get_mut("items").map(Value::take) {
+                items.extend(more.into_iter().map(|item| whole(item, &question.kind)));
+            }
+            let metadata = page.get("metadata");
+            let told = |field: &str| metadata.and_then(|metadata| metadata.get(field)).cloned();
+            version = told("resourceVersion").unwrap_or(version);
+            next = match told("continue") {
+                Some(Value::String(next)) if !next.is_empty() => next,
+                _ => break,
+            };
+        }
+        let list = json!({
+            "apiVersion": question.kind.api_version(),
+            "kind": format!("{}List", question.kind.kind),
+            "metadata": {"resourceVersion": version},
+            "items": items,
+        });
+        Ok(Found {
+            value: Some(list),
+            size,
+        })
+    }
+
+    async fn resource(&self, kind: &GroupVersionKind) -> Result<Resource, String> {
+        if let Some(known) = self.known(kind) {
+            return Ok(known);
+        }
+        let (status, bytes) = self.send(&base(kind)?, self.largest).await?;
+        let unserved = || "the cluster does not serve this kind".to_owned();
+        if status == StatusCode::NOT_FOUND {
+            return Err(unserved());
+        }
+        let list = read(status, &bytes)?;
+        let all = list["resources"].as_array().into_iter().flatten();
+        let found = all
+            .filter(|one| one["kind"] == kind.kind.as_str())
+            .find_map(|one| {
+                // One with a slash is a part of another, such as a scale.
+                let plural = one["name"].as_str().filter(|name| !name.contains('/'))?;
+                Some(Resource {
+                    plural: plural.into(),
+                    namespaced: one["namespaced"] == true,
+                })
+            });
+        let found = found.ok_or_else(unserved)?;
+        let mut resources = self
+            .resources
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        resources.retain(|_, (since, _)| since.elapsed() < DISCOVERED);
+        resources.insert(kind.clone(), (Instant::now(), found.clone()));
+        Ok(found)
+    }
+
+    fn known(&self, kind: &GroupVersionKind) -> Option<Resource> {
+        let resources = self
+            .resources
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        let (since, known) = resources.get(kind)?;
+        (since.elapsed() < DISCOVERED).then(|| known.clone())
+    }
+
+    async fn send(&self, target: &str, largest: usize) -> Result<(StatusCode, Bytes), String> {
+        let request = Request::get(target).header("accept", "application/json");
+        let request = request
+            .body(Body::empty())
+            .map_err(|error| error.to_string())?;
+        let answer = self.client.send(request).await;
+        let answer = answer.map_err(|error| error.to_string())?;
+        let (head, body) = answer.into_parts();
+        match Limited::new(body, largest).collect().await {
+            Ok(body) => Ok((head.status, body.to_bytes())),
+            Err(error) if error.is::<LengthLimitError>() => Err(format!(
+                "there is more than the {} bytes that are read",
+                self.largest
+            )),
+            Err(error) => Err(format!("the answer broke off: {error}")),
+        }
+    }
+}
+
+fn base(kind: &GroupVersionKind) -> Result<String, String> {
+    let version = segment(&kind.version)?;
+    match kind.group.as_str() {
+        "" => Ok(format!("/api/{version}")),
+        group => Ok(format!("/apis/{}/{version}", segment(group)?)),
+    }
+}
+
+/// A name as one part of a path, which leads nowhere else.
+fn segment(name: &str) -> Result<String, String> {
+    match name {
+        "" | "." | ".." => Err(format!("{name:?} is no name")),
+        name if name.contains(['/', '%', '\\']) => Err(format!("{name:?} is no name")),
+        name => Ok(utf8_percent_encode(name, &SEGMENT).to_string()),
+    }
+}
+
+fn read(status: StatusCode, bytes: &[u8]) -> Result<Value, String> {
+    let read: Option<Value> = serde_json::from_slice(bytes).ok();
+    if !status.is_success() {
+        let message = read.as_ref().and_then(|status| status["message"].as_str());
+        return Err(match message {
+            Some(message) => format!("the API server answers {status}: {message}"),
+            None => format!("the API server answers {status}"),
+        });
+    }
+    read.ok_or_else(|| "the answer is no JSON".into())
+}
+
+/// An item of a list as it is when it is read alone: lists of built-in kinds do not say what it is.
+fn whole(mut item: Value, kind: &GroupVersionKind) -> Value {
+    strip(&mut item);
+    if let Some(item) = item.as_object_mut() {
+        for (field, text) in [
+            ("apiVersion", kind.api_version()),
+            ("kind", kind.kind.clone()),
+        ] {
+            item.entry(field).or_insert_with(|| text.into());
+        }
+    }
+    item
+}
+
+/// Who manages which field is long, and nobody judges by it.
+fn strip(object: &mut Value) {
+    if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {
+        metadata.remove("managedFields");
+    }
+}
