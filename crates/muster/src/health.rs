@@ -72,13 +72,29 @@ pub(crate) enum Data {
 }
 
 /// What a role counts, and whom to ask how it is, once it works.
-#[derive(Default)]
 pub(crate) struct Counted {
     metrics: Arc<Metrics>,
+    audit: muster_audit::Metrics,
     operator: OnceLock<Arc<Operator>>,
 }
 
+impl Default for Counted {
+    fn default() -> Self {
+        let audit = muster_audit::Metrics::default();
+        Counted {
+            metrics: Arc::new(Metrics::with(|registry| audit.register(registry))),
+            audit,
+            operator: OnceLock::new(),
+        }
+    }
+}
+
 impl Counted {
+    /// What an audit counts.
+    pub(crate) fn audit(&self) -> muster_audit::Metrics {
+        self.audit.clone()
+    }
+
     pub(crate) fn metrics(&self) -> Arc<Metrics> {
         self.metrics.clone()
     }
@@ -129,6 +145,10 @@ impl Counters for Counted {
 impl Health {
     pub(crate) fn metrics(&self) -> Arc<Metrics> {
         self.counted.metrics()
+    }
+
+    pub(crate) fn audit(&self) -> muster_audit::Metrics {
+        self.counted.audit()
     }
 
     /// Begins to answer, unless nobody is to be answered.

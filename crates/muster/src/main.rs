@@ -2,6 +2,8 @@
 
 mod accounts;
 mod admission;
+mod audit;
+mod auditing;
 mod backup;
 mod certificates;
 mod cluster;
@@ -102,6 +104,19 @@ enum Command {
     /// is scanned. docs/why.md tells more.
     #[command(verbatim_doc_comment)]
     Why(Box<why::Why>),
+    /// Say which objects break which policies and checks, in manifests or in a cluster.
+    ///
+    ///   muster audit -f deploy/
+    ///   muster audit -f deploy/ --policy policies/
+    ///   muster audit --fail-on high -o sarif -f . --policy policies/ > findings.sarif
+    ///   helm template shop | muster audit -f - --policy registry://ghcr.io/me/policy:v1
+    ///   muster audit --kubeconfig ~/.kube/config
+    ///
+    /// Nothing is stored, and a cluster is only read. Ends with 0 when done, 1 when something could
+    /// not be read or judged with, and 3 when something at or above --fail-on was found.
+    /// docs/audit-command.md tells more.
+    #[command(verbatim_doc_comment)]
+    Audit(Box<audit::Audit>),
     /// Fetch, import or describe vulnerability data.
     Db(inspect::Db),
     /// Print the CustomResourceDefinitions of Muster's kinds.
@@ -147,6 +162,7 @@ fn main() -> ExitCode {
         Command::Scan(command) => inspect::scan(*command),
         Command::Sbom(command) => inspect::sbom(*command),
         Command::Why(command) => why::run(*command),
+        Command::Audit(command) => audit::run(*command),
         Command::Db(command) => inspect::db(command),
         Command::Crds(command) => done(crds::run(command)),
         Command::Backup(command) => done(backup::backup(command)),

@@ -10,7 +10,7 @@ use http::{Method, Request};
 use kube::api::{Api, ApiResource, DynamicObject, GroupVersionKind, ListParams, PostParams};
 use kube::client::ClientBuilder;
 use kube::config::{KubeConfigOptions, Kubeconfig};
-use muster_api::{scanner, storage};
+use muster_api::{config_audit, reports, scanner, storage};
 use muster_kind::Kind;
 use serde_json::json;
 use std::path::{Path, PathBuf};
@@ -119,10 +119,12 @@ impl Cluster {
 
 /// Kinds whose owners are in the cluster that is looked at.
 pub(crate) fn disown(kinds: &mut [Kind]) {
-    let reports = kinds.iter_mut();
-    let reports =
-        reports.filter(|kind| kind.group == storage::GROUP && kind.kind == "WorkloadScanReport");
-    for kind in reports {
+    let kinds = kinds.iter_mut();
+    let about_others = kinds.filter(|kind| match kind.group.as_str() {
+        storage::GROUP => kind.kind == "WorkloadScanReport",
+        group => [reports::GROUP, reports::OPEN_GROUP, config_audit::GROUP].contains(&group),
+    });
+    for kind in about_others {
         kind.owners_elsewhere = true;
     }
 }

@@ -2,6 +2,7 @@
 //! kube-apiserver and to NATS; the operator decides what is to be done, any number of workers do
 //! it. Each waits for the servers it needs and says so.
 
+use crate::auditing::{Auditing, Audits, Surroundings};
 use crate::cluster::Cluster;
 use crate::health::{Counted, Data, Health};
 use crate::inspect::{Origin, Reach};
@@ -36,6 +37,11 @@ pub(crate) struct Operator {
     /// which; off, no pods are watched.
     #[arg(long, env = "MUSTER_WORKLOAD_SCAN", value_enum, default_value = "on")]
     workload_scan: Switch,
+    #[command(flatten)]
+    auditing: Auditing,
+    /// Where the code of policies is kept; if not given, it is fetched again after a restart.
+    #[arg(long, env = "MUSTER_POLICY_CACHE", value_name = "DIR")]
+    policy_cache: Option<PathBuf>,
     #[command(flatten)]
     webhook: Webhook,
     #[command(flatten)]
@@ -109,8 +115,24 @@ pub(crate) fn operator(command: Operator) -> Result<()> {
             let decide = |term| operator.clone().decide(term);
             election.run(decide, stop).await;
         };
+        let audits = command.auditing.prepare(Surroundings {
+            home: client.clone(),
+            cluster: client.clone(),
+            installation: &command.namespace,
+            cache: command.policy_cache,
+            authorities: None,
+            is_alone: false,
+            metrics: command.health.audit(),
+        })?;
+        let duty = command.auditing.duty();
+        let enough = CancellationToken::new();
+        let auditor = election.clone().for_duty(&duty);
+        // Judging what is there needs no queue, so it does not wait for one.
+        let auditing = tokio::spawn(audited(audits, auditor, enough.clone()));
         let health = command.health.serve(Data::Elsewhere).await?;
         let lived = live(client, &command.nats, settings, health, lead).await;
+        enough.cancel();
+        auditing.await.context("auditing")?;
         if let Some(webhook) = webhook {
             tokio::time::sleep(webhook::LINGER).await;
             answering.cancel();
@@ -118,6 +140,14 @@ pub(crate) fn operator(command: Operator) -> Result<()> {
         }
         lived
     })
+}
+
+/// Audits, if it is to, whenever this process has the duty.
+async fn audited(audits: Audits, election: Election, stop: CancellationToken) {
+    if !audits.is_empty() {
+        let audit = |term| audits.clone().run(term);
+        election.run(audit, stop).await;
+    }
 }
 
 /// A name that no other process has.

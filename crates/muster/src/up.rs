@@ -1,13 +1,14 @@
 //! `muster up`: everything in one process, on one data directory.
 
 use crate::admission::{Builtin, Jobs, Managed, ReportAuthors};
+use crate::auditing::Auditing;
 use crate::certificates::Authority;
 use crate::health::Counted;
 use crate::inspect::{Origin, Reach, places};
 use crate::layers::LayersPage;
 use crate::outside::{self, Outside};
 use crate::role::{self, History, Switch, bind, version};
-use crate::{inside, kubeconfig, telemetry};
+use crate::{auditing, inside, kubeconfig, telemetry};
 use anyhow::{Context, Result, bail};
 use clap::Args;
 use muster_api::guard::Accounts;
@@ -60,6 +61,8 @@ pub(crate) struct Up {
     origin: Origin,
     #[command(flatten)]
     reach: Reach,
+    #[command(flatten)]
+    auditing: Auditing,
     /// For how many seconds Event objects are kept.
     #[arg(long, env = "MUSTER_EVENT_SECONDS", value_name = "SECONDS", default_value_t = Upkeep::default().event_seconds, value_parser = clap::value_parser!(u64).range(1..=1_000_000_000))]
     event_seconds: u64,
@@ -154,6 +157,17 @@ async fn serve_store(command: &Up, store: Arc<SqliteStore>) -> Result<()> {
         workloads: command.workload_scan == Switch::On,
     };
     let rest = CancellationToken::new();
+    let audited = cluster.as_ref().map(|cluster| cluster.client.clone());
+    let audits = command.auditing.prepare(auditing::Surroundings {
+        home: client.clone(),
+        cluster: audited.unwrap_or_else(|| client.clone()),
+        installation: &command.namespace,
+        cache: Some(command.data.join("policies")),
+        authorities: command.reach.authorities()?,
+        is_alone: true,
+        metrics: counted.audit(),
+    })?;
+    let auditing = tokio::spawn(audits.run(rest.clone()));
     let looking = match cluster {
         Some(cluster) => {
             if command.workload_scan == Switch::On {
@@ -192,6 +206,7 @@ async fn serve_store(command: &Up, store: Arc<SqliteStore>) -> Result<()> {
     // What is being worked on still needs the server.
     rest.cancel();
     operating.await.context("scanning")?;
+    auditing.await.context("auditing")?;
     keeping.await.context("forgetting layers")?;
     looking.await.context("looking at the cluster")?;
     stop.cancel();
