@@ -23,7 +23,11 @@ cargo xtask <task>
   soak [seconds]    the random tests for longer (600 each), with another seed every time
   fuzz [seconds]    fuzz every target (60 each)
   bench apiserver   speed and memory beside kube-apiserver and etcd
+  bench audit       50 000 resources under 20 policies, beside a policy server asked for each of them;
+                    --small to try it out, --resources N for another number
   bench pipeline    a registry of 1 000 images through all roles, and both queues; --small to try it out
+  bench rego        200 policies in Rego, bound to kinds, and 10 000 resources of 12 kinds; --small to
+                    try it out, --policies N and --resources N for other numbers
   bench rematch     10 000 stored bills of materials, matched again
   bench storage     reports of a large cluster beside a naive layout; --small to try it out,
                     --embedded to measure `muster up`
@@ -34,6 +38,7 @@ cargo xtask <task>
                     images beside Trivy and Syft
   compare trivy [case...]
                     the same images and the same data through the real Trivy and through ours
+  compare opa       every row of the conformance suite of Rego, asked of the real OPA again
   peers             build the programs that ours is held against, once
 ";
 
@@ -58,12 +63,15 @@ fn task(arguments: &[&str]) -> Result<()> {
         ["soak"] => soak::torture("600"),
         ["soak", seconds] => soak::torture(seconds),
         ["bench", "apiserver"] => bench::apiserver::run(),
+        ["bench", "audit", options @ ..] => bench::audit::run(options),
         ["bench", "storage", options @ ..] => bench::storage::run(options),
         ["bench", "scan", parts @ ..] => bench::scan::run(parts),
         ["bench", "pipeline", options @ ..] => bench::pipeline::run(options),
         ["bench", "workloads", options @ ..] => bench::workloads::run(options),
+        ["bench", "rego", options @ ..] => bench::rego::run(options),
         ["bench", "rematch"] => bench::rematch::run(),
         ["compare", "trivy", cases @ ..] => compare::trivy(cases),
+        ["compare", "opa"] => compare::opa::run(),
         ["peers"] => peers::all(),
         ["fuzz"] => soak::fuzz("60"),
         ["fuzz", seconds] => soak::fuzz(seconds),

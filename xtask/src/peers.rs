@@ -37,9 +37,16 @@ pub(crate) const GRYPE: Peer = Peer {
     environment: &[],
 };
 
+pub(crate) const OPA: Peer = Peer {
+    name: "opa",
+    version: "v1.17.0",
+    package: "github.com/open-policy-agent/opa",
+    environment: &[],
+};
+
 /// Builds all of them.
 pub(crate) fn all() -> Result<()> {
-    for peer in [TRIVY, SYFT, GRYPE] {
+    for peer in [TRIVY, SYFT, GRYPE, OPA] {
         eprintln!("{}", peer.ensure()?.display());
     }
     Ok(())

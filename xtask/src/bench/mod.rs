@@ -1,9 +1,12 @@
 //! What is measured rather than tested: timings are told and never asserted.
 
 pub(crate) mod apiserver;
+pub(crate) mod audit;
 mod parallel;
 pub(crate) mod pipeline;
+pub(crate) mod rego;
 pub(crate) mod rematch;
+mod request;
 pub(crate) mod scan;
 pub(crate) mod storage;
 pub(crate) mod workloads;

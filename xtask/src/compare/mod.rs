@@ -1,10 +1,11 @@
 //! `cargo xtask compare trivy`: the same images and the same data through the real Trivy and
 //! through ours. What they find must be the same, but for the differences that are known and
-//! explained (`docs/accuracy.md`).
+//! explained (`docs/accuracy.md`). `cargo xtask compare opa` is in [`opa`].
 
 mod data;
 mod images;
 mod known;
+pub(crate) mod opa;
 mod rpm;
 
 use crate::peers;
