@@ -3,9 +3,12 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 mod aggregated;
+mod audit_command;
+mod auditing;
 mod backup;
 mod clients;
 mod compression;
+mod config_audit;
 mod differential;
 mod hostile;
 mod hub;

@@ -29,7 +29,11 @@ async fn namespaces_and_configurations_leave_nothing_behind() -> Result<()> {
         let repository = &first["spec"]["repositories"][0];
         Ok(repository["matchConditions"][0]["labels"].clone())
     };
-    assert_eq!(labels(&site)?, json!({"a": "true", "b": "true"}));
+    // The second report is complete as soon as it is written, since its image is scanned already;
+    // the Registry learns of the second namespace on its own.
+    wait::until("the labels of both", LIMIT, || {
+        Ok((labels(&site)? == json!({"a": "true", "b": "true"})).then_some(()))
+    })?;
 
     // A namespace that is deleted takes its label with it, and no more.
     site.kubectl.succeed(&["delete", "namespace", "b"])?;
