@@ -2,11 +2,16 @@
 
 use crate::binaries;
 use crate::process::Directory;
-use anyhow::{Context, Result, ensure};
+use crate::wait;
+use anyhow::{Context, Result, bail, ensure};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Stdio};
 use std::thread;
+use std::time::Duration;
+
+/// For how long somebody else's writes may get in the way of ours.
+const UNDISTURBED: Duration = Duration::from_secs(30);
 
 /// `kubectl` for one server. Each has a home of its own, so that cached discovery documents never
 /// pass from one server to another.
@@ -90,6 +95,26 @@ impl Kubectl {
             outcome.stderr,
         );
         Ok(outcome.stdout)
+    }
+
+    /// Makes a whole object what `document` says, so that nothing of the one before is kept. `kubectl
+    /// replace` reads the object first; a controller that writes it in between is not the test's
+    /// business, so that conflict alone is tried again, and so is an object that comes or goes.
+    pub fn put(&self, document: &str) -> Result<()> {
+        wait::until("a replacement nobody is in the way of", UNDISTURBED, || {
+            for verb in ["replace", "create"] {
+                let outcome = self.run(&[verb, "-f", "-"], document)?;
+                if outcome.status.success() {
+                    return Ok(Some(()));
+                }
+                let complaint = outcome.stderr;
+                let overtaken = ["(NotFound)", "(Conflict)", "(AlreadyExists)"];
+                if !overtaken.iter().any(|reason| complaint.contains(reason)) {
+                    bail!("kubectl {verb} ended with {}:\n{complaint}", outcome.status);
+                }
+            }
+            Ok(None)
+        })
     }
 
     /// Runs it, expects failure and returns what it complained about.

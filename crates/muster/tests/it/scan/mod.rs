@@ -257,7 +257,12 @@ async fn a_scan_job_finds_what_is_wrong_with_a_workload() -> Result<()> {
     assert_eq!(&cells[..3], ["deployment-app", "1/2", "1"], "{table}");
 
     // What was read can be put back; what is computed of it is ignored with a warning.
-    let replaced = kubectl.run(&["replace", "-f", "-"], &report.to_string())?;
+    // The report has a new revision whenever one of its Images is told who runs it.
+    let replaced = wait::until("a replacement", Duration::from_secs(30), || {
+        let report = get(&kubectl, &["workloadscanreport", "deployment-app"])?;
+        let replaced = kubectl.run(&["replace", "-f", "-"], &report.to_string())?;
+        Ok((!replaced.stderr.contains("(Conflict)")).then_some(replaced))
+    })?;
     assert!(replaced.status.success(), "{replaced:?}");
     assert!(
         replaced

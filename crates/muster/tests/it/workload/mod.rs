@@ -63,16 +63,7 @@ impl Site<'_> {
             "apiVersion": "sbomscanner.kubewarden.io/v1alpha1", "kind": "WorkloadScanConfiguration",
             "metadata": {"name": "default"}, "spec": whole,
         });
-        let there = self.kubectl.run(&["get", "wsc", "default"], "")?;
-        let verb = if there.status.success() {
-            "replace"
-        } else {
-            "create"
-        };
-        let arguments = [verb, "-f", "-"];
-        self.kubectl
-            .succeed_with(&arguments, &object.to_string())
-            .map(drop)
+        self.kubectl.put(&object.to_string())
     }
 
     /// Creates an object that owns others.
