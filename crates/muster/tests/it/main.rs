@@ -10,6 +10,7 @@ mod clients;
 mod compression;
 mod config_audit;
 mod differential;
+mod documents;
 mod hostile;
 mod hub;
 mod inspect;

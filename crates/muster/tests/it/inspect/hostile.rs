@@ -317,7 +317,7 @@ fn repair(header: &mut [u8]) {
 }
 
 /// An archive of one deflated entry.
-fn zip(name: &str, contents: &[u8]) -> Result<Vec<u8>> {
+pub(crate) fn zip(name: &str, contents: &[u8]) -> Result<Vec<u8>> {
     let mut encoder = DeflateEncoder::new(Vec::new(), Compression::fast());
     encoder.write_all(contents)?;
     let packed = encoder.finish()?;

@@ -5,7 +5,7 @@ mod archive;
 mod attached;
 mod data;
 mod debian;
-mod hostile;
+pub(crate) mod hostile;
 mod parallel;
 mod results;
 mod targets;
