@@ -28,6 +28,11 @@ impl GroupVersionKind {
         }
     }
 
+    /// Whether it is the kind of Secrets.
+    pub fn is_secret(&self) -> bool {
+        self.group.is_empty() && self.kind == "Secret"
+    }
+
     /// Group and version as objects write them.
     pub fn api_version(&self) -> String {
         match self.group.as_str() {
@@ -44,7 +49,7 @@ pub struct Request {
     pub kind: GroupVersionKind,
     /// The plural name under which it is served.
     pub resource: String,
-    /// The namespace of the object, if it has one.
+    /// The namespace of the object, if it has one; a Namespace is in itself.
     pub namespace: Option<String>,
     /// Its name.
     pub name: String,
@@ -66,7 +71,12 @@ impl Request {
         };
         let kind = GroupVersionKind::parse(&text("/apiVersion"), &text("/kind"));
         let (name, uid) = (text("/metadata/name"), text("/metadata/uid"));
-        let namespace = Some(text("/metadata/namespace")).filter(|name| !name.is_empty());
+        // API servers say of a Namespace that it is created in itself.
+        let namespace = match (kind.group.as_str(), kind.kind.as_str()) {
+            ("", "Namespace") => name.clone(),
+            _ => text("/metadata/namespace"),
+        };
+        let namespace = Some(namespace).filter(|name| !name.is_empty());
         strip(&mut object);
         let kinds = json!({"group": kind.group, "version": kind.version, "kind": kind.kind});
         let resources = json!({"group": kind.group, "version": kind.version, "resource": resource});
@@ -180,6 +190,22 @@ mod tests {
         );
         assert_eq!(request.object, said["object"]);
         assert_eq!(request.labels().collect::<Vec<_>>(), [("a", "b")]);
+    }
+
+    #[test]
+    fn a_namespace_is_in_itself() {
+        for (api_version, kind, namespace) in [
+            ("v1", "Namespace", json!("a")),
+            ("v1", "Node", Value::Null),
+            ("example.com/v1", "Namespace", Value::Null),
+        ] {
+            let object =
+                json!({"apiVersion": api_version, "kind": kind, "metadata": {"name": "a"}});
+            let request = Request::create("things", object);
+            let said: Value = serde_json::from_slice(request.json()).unwrap();
+            assert_eq!(said["namespace"], namespace, "{kind}");
+            assert_eq!(request.namespace.as_deref(), namespace.as_str(), "{kind}");
+        }
     }
 
     #[test]

@@ -72,6 +72,25 @@ impl Served {
         );
         !told_about_others && !alive
     }
+
+    /// Whether an API server asks webhooks about it: never about what says whom it asks, since a
+    /// mistake there could not be put right.
+    fn is_admitted(&self) -> bool {
+        let configuration = matches!(
+            self.resource.as_str(),
+            "validatingwebhookconfigurations"
+                | "mutatingwebhookconfigurations"
+                | "validatingadmissionpolicies"
+                | "validatingadmissionpolicybindings"
+                | "mutatingadmissionpolicies"
+                | "mutatingadmissionpolicybindings"
+        );
+        !(configuration && self.group == "admissionregistration.k8s.io")
+    }
+
+    fn is_namespaces(&self) -> bool {
+        self.group.is_empty() && self.resource == "namespaces"
+    }
 }
 
 /// The namespaces of a cluster, as far as rules ask for them.
@@ -122,7 +141,8 @@ impl Policy {
     /// In which version the policy is shown objects of a resource; none if it does not judge them.
     /// Where it takes several, it is the one that the server prefers.
     pub fn version_of<'a>(&self, served: &'a Served) -> Option<&'a str> {
-        if !served.is_audited() || (self.sort.is_namespaced() && !served.namespaced) {
+        let judged = served.is_audited() && served.is_admitted();
+        if !judged || (self.sort.is_namespaced() && !served.namespaced) {
             return None;
         }
         // A webhook that names another version is sent the object in that one if versions are
@@ -157,7 +177,12 @@ impl Policy {
         if self.sort.is_namespaced() {
             return target.namespace.is_some() && target.namespace == self.namespace.as_deref();
         }
-        if target.namespace.is_some() && target.namespace == controller && !self.everywhere {
+        // A namespace is in itself.
+        let within = match served.is_namespaces() {
+            true => Some(target.name),
+            false => target.namespace,
+        };
+        if within.is_some() && within == controller && !self.everywhere {
             return false;
         }
         if self.namespace_selector.is_empty() {
@@ -171,9 +196,7 @@ impl Policy {
         match target.namespace {
             Some(namespace) => labelled(namespace, namespaces.labels(namespace)),
             // A namespace is chosen by its own labels; what is in none is always in reach.
-            None if served.group.is_empty() && served.resource == "namespaces" => {
-                labelled(target.name, Some(target.labels))
-            }
+            None if served.is_namespaces() => labelled(target.name, Some(target.labels)),
             None => true,
         }
     }

@@ -141,6 +141,18 @@ fn what_speaks_about_others_is_never_judged() {
         ("aquasecurity.github.io", "configauditreports", false),
         ("storage.sbomscanner.kubewarden.io", "images", false),
         ("sbomscanner.kubewarden.io", "registries", true),
+        // An API server asks no webhook about whom it asks.
+        (
+            "admissionregistration.k8s.io",
+            "validatingwebhookconfigurations",
+            false,
+        ),
+        (
+            "admissionregistration.k8s.io",
+            "mutatingadmissionpolicybindings",
+            false,
+        ),
+        ("example.com", "validatingadmissionpolicies", true),
     ] {
         let found = all
             .version_of(&served(group, resource, &["v1"], true))
@@ -208,6 +220,18 @@ fn selectors_choose_objects_and_namespaces() {
             false,
         ),
         (cluster, &inside, &pods, Some("kubewarden"), "a", &[], true),
+        // The namespace of the admission controller is in itself.
+        (
+            cluster,
+            &everything,
+            &spaces,
+            None,
+            "kubewarden",
+            &[],
+            false,
+        ),
+        (cluster, &inside, &spaces, None, "kubewarden", &[], true),
+        (cluster, &everything, &nodes, None, "kubewarden", &[], true),
         (
             "AdmissionPolicy",
             &everything,
