@@ -28,6 +28,10 @@ pub enum Task {
     Touch(GroupVersionKind),
     /// Prepare a policy again, as it could not be fetched.
     Prepare(crate::note::Key),
+    /// Ask a policy server again about everything that it judged by a policy.
+    Reask(crate::note::Key),
+    /// Ask it again about what it could not judge.
+    Recheck(crate::note::Key),
     /// Say of all reports on a resource that they are not current, if it still cannot be listed.
     Doubt(Place),
     /// Look at everything.

@@ -4,6 +4,7 @@
 use crate::agenda::{Agenda, Task};
 use crate::book::Book;
 use crate::crew::Crew;
+use crate::keep::moment;
 use crate::ledger::{Ledger, Place, Whereabouts};
 use crate::look::Job;
 use crate::metrics::Metrics;
@@ -13,15 +14,17 @@ use crate::prepare::Preparer;
 use crate::rest::Rests;
 use crate::scope::Scope;
 use crate::status::Told;
+use crate::sweeps::Sweeps;
+use crate::turns::Turns;
 use crate::view::View;
 use crate::watch::Found;
 use kube::Client;
 use muster_policy::report::Format;
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
-use tokio::sync::Semaphore;
+use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 /// How many errands are run at once: a resource that cannot be listed holds up no other.
@@ -62,7 +65,6 @@ pub struct Auditor {
     pub(crate) cluster: Client,
     pub(crate) preparer: Arc<Preparer>,
     pub(crate) scope: Scope,
-    pub(crate) format: Format,
     pub(crate) controller: Option<String>,
     pub(crate) is_alone: bool,
     pub(crate) verify: Duration,
@@ -73,7 +75,9 @@ pub struct Auditor {
     agenda: Agenda,
     /// What is looked at, which may take long.
     errands: Agenda,
-    pub(crate) judging: Arc<Semaphore>,
+    /// What is done about single objects, which does not wait for what takes long.
+    chores: Agenda,
+    pub(crate) turns: Arc<Turns>,
     pub(crate) rests: Arc<Rests>,
     state: Mutex<State>,
     crew: Crew<Job>,
@@ -89,14 +93,22 @@ pub(crate) struct State {
     pub(crate) told: HashMap<Key, Told>,
     /// Reports that were there when it began, until it is known what is served.
     pub(crate) found: Option<HashMap<String, Found>>,
+    /// What has to be seen before it begins and cannot be, and why.
+    pub(crate) unseen: BTreeMap<String, String>,
     /// Since when a resource cannot be listed, and why.
     pub(crate) trouble: HashMap<Place, (Instant, String)>,
     /// When all objects of a resource were last looked at, in seconds since 1970.
     pub(crate) verified: HashMap<Place, i64>,
+    /// What is being looked at as a whole.
+    pub(crate) sweeps: Sweeps,
     /// How many policies are being prepared.
     pub(crate) preparing: usize,
+    /// How often in a row a policy's server was asked again about what it could not judge.
+    pub(crate) unanswered: HashMap<Key, u32>,
     /// How often in a row something could not be done about an object.
     pub(crate) failures: HashMap<String, u32>,
+    /// Objects on which somebody else reports under the same name, and what they are.
+    pub(crate) foreign: HashMap<String, Place>,
     /// Objects that are gone, and since when; a list may be older.
     graves: HashMap<String, (Instant, Option<Whereabouts>)>,
 }
@@ -140,6 +152,7 @@ impl Auditor {
             settings.metrics.clone(),
         );
         let state = State {
+            view: View::since(moment()),
             found: Some(HashMap::new()),
             ..State::default()
         };
@@ -148,7 +161,6 @@ impl Auditor {
             cluster: settings.cluster,
             preparer: settings.preparer,
             scope: settings.scope,
-            format: settings.format,
             controller: settings.controller,
             is_alone: settings.is_alone,
             verify: settings.verify,
@@ -157,7 +169,8 @@ impl Auditor {
             book,
             agenda: Agenda::default(),
             errands: Agenda::default(),
-            judging: Arc::new(Semaphore::new(settings.parallel.max(1))),
+            chores: Agenda::default(),
+            turns: Arc::new(Turns::new(settings.parallel)),
             rests: Arc::default(),
             state: Mutex::new(state),
             crew: Crew::new(),
@@ -167,14 +180,23 @@ impl Auditor {
 
     /// Audits until `stop`. It is run once.
     pub async fn run(self: Arc<Self>, stop: CancellationToken) {
-        let errands = (0..RUNNERS).map(|_| self.run_errands(&stop));
-        tokio::join!(
-            self.crew.run(|job| self.work(job), &stop),
-            self.follow(&stop),
-            self.keep(&stop),
-            futures::future::join_all(errands),
-            self.tell(&stop),
-        );
+        // Tasks of their own, so that they share the processors.
+        let mut tasks = JoinSet::new();
+        for queue in self.crew.take_queues() {
+            let (auditor, stop) = (self.clone(), stop.clone());
+            tasks.spawn(async move {
+                let work = |job| auditor.work(job);
+                auditor.crew.work_off(queue, &work, &stop).await;
+            });
+        }
+        for _ in 0..RUNNERS {
+            let (auditor, stop) = (self.clone(), stop.clone());
+            tasks.spawn(async move { auditor.run_errands(&auditor.errands, &stop).await });
+        }
+        let (auditor, ending) = (self.clone(), stop.clone());
+        tasks.spawn(async move { auditor.run_errands(&auditor.chores, &ending).await });
+        tokio::join!(self.follow(&stop), self.keep(&stop), self.tell(&stop));
+        while tasks.join_next().await.is_some() {}
     }
 
     /// Hands an object to whoever works on it; waits while there is too much to do.
@@ -189,9 +211,8 @@ impl Auditor {
 
     fn agenda_of(&self, task: &Task) -> &Agenda {
         match task {
-            Task::Sweep(..) | Task::Look(_) | Task::Retry(_) | Task::Doubt(_) | Task::Leave => {
-                &self.errands
-            }
+            Task::Sweep(..) | Task::Doubt(_) => &self.errands,
+            Task::Look(_) | Task::Retry(_) | Task::Leave => &self.chores,
             _ => &self.agenda,
         }
     }
@@ -201,18 +222,14 @@ impl Auditor {
         self.agenda.next().await
     }
 
-    /// The next look at something.
-    pub(crate) async fn errand(&self) -> Task {
-        self.errands.next().await
-    }
-
     /// How much is under way, or about to be.
     pub(crate) fn pending(&self) -> usize {
         let soon = Duration::from_secs(1);
         let state = self.state();
         let beginning = usize::from(state.found.is_some()) + state.preparing;
         drop(state);
-        let wanted = self.agenda.due_within(soon) + self.errands.due_within(soon);
+        let agendas = [&self.agenda, &self.errands, &self.chores];
+        let wanted: usize = agendas.map(|one| one.due_within(soon)).iter().sum();
         self.crew.waiting() + wanted + beginning
     }
 

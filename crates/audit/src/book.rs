@@ -1,25 +1,33 @@
-//! Reports as they are kept: read, written and deleted through the API, each write on top of exactly
-//! what was read. What others added to a report (labels, annotations) stays.
+//! Reports as they are kept: read, written and deleted through the API, each on top of exactly what was
+//! read. What others added to a report (labels, annotations) stays; and a report that is another's is
+//! neither written nor deleted, as other tools name theirs by the UID of the object too.
 
 use crate::metrics::Metrics;
 use crate::note::{INPUTS, Key, Note, STALE};
 use crate::pace::Pace;
-use kube::api::{ApiResource, DeleteParams, DynamicObject, Patch, PatchParams, PostParams};
+use kube::api::{
+    ApiResource, DeleteParams, DynamicObject, ObjectMeta, Patch, PatchParams, PostParams,
+    Preconditions,
+};
 use kube::{Api, Client, ResourceExt};
-use muster_policy::report::{Format, Line, Subject, report};
+use muster_policy::report::{Format, Line, MANAGED_BY, SOURCE, Subject, report};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, HashMap};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 /// The name under which our fields are owned.
 pub(crate) const MANAGER: &str = "muster-audit";
 
+/// How often a report that others write is tried to be deleted, before it waits.
+const TRIES: usize = 5;
+
 /// Where reports are kept.
-#[derive(Clone)]
 pub(crate) struct Book {
     client: Client,
     format: Format,
+    /// The version in which they are served, once that is known.
+    version: OnceLock<&'static str>,
     pace: Arc<Pace>,
     metrics: Metrics,
 }
@@ -38,6 +46,11 @@ impl Kept {
         revision(&self.object)
     }
 
+    /// Whether somebody else writes it.
+    pub(crate) fn is_foreign(&self) -> bool {
+        is_foreign(&self.object.metadata)
+    }
+
     fn read(object: DynamicObject) -> Kept {
         let results = object.data["results"].as_array().into_iter().flatten();
         let lines = results.filter_map(|line| Line::deserialize(line).ok());
@@ -46,19 +59,6 @@ impl Kept {
             lines: lines.collect(),
             object,
         }
-    }
-}
-
-/// The resource of reports about objects in namespaces, or about others.
-pub(crate) fn resource(format: Format, namespaced: bool) -> ApiResource {
-    let (group, version) = format.group_version();
-    let (kind, plural) = format.kind(namespaced);
-    ApiResource {
-        group: group.into(),
-        version: version.into(),
-        api_version: format!("{group}/{version}"),
-        kind: kind.into(),
-        plural: plural.into(),
     }
 }
 
@@ -73,13 +73,53 @@ impl Book {
         Book {
             client,
             format,
+            version: OnceLock::new(),
             pace,
             metrics,
         }
     }
 
+    /// Finds out in which version reports are served, the newest that we know; whether they are.
+    pub(crate) async fn find_version(&self) -> kube::Result<bool> {
+        if self.version.get().is_some() {
+            return Ok(true);
+        }
+        let (group, _) = self.format.group_version();
+        for version in self.format.versions() {
+            let api_version = format!("{group}/{version}");
+            let served = match self.client.list_api_group_resources(&api_version).await {
+                Ok(list) => list.resources,
+                Err(error) if is_absent(&error) => continue,
+                Err(error) => return Err(error),
+            };
+            let has = |namespaced| {
+                let (_, plural) = self.format.kind(namespaced);
+                served.iter().any(|one| one.name == plural)
+            };
+            if has(true) && has(false) {
+                let _ = self.version.set(*version);
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// The resource of reports about objects in namespaces, or about others.
+    pub(crate) fn resource(&self, namespaced: bool) -> ApiResource {
+        let (group, newest) = self.format.group_version();
+        let version = self.version.get().copied().unwrap_or(newest);
+        let (kind, plural) = self.format.kind(namespaced);
+        ApiResource {
+            group: group.into(),
+            version: version.into(),
+            api_version: format!("{group}/{version}"),
+            kind: kind.into(),
+            plural: plural.into(),
+        }
+    }
+
     fn api(&self, namespace: Option<&str>) -> Api<DynamicObject> {
-        let resource = resource(self.format, namespace.is_some());
+        let resource = self.resource(namespace.is_some());
         match namespace {
             Some(namespace) => Api::namespaced_with(self.client.clone(), namespace, &resource),
             None => Api::all_with(self.client.clone(), &resource),
@@ -111,7 +151,9 @@ impl Book {
         before: Option<&Kept>,
     ) -> kube::Result<u64> {
         let inputs = BTreeMap::from([(INPUTS.to_owned(), note.write())]);
-        let written = report(self.format, subject, lines, note.skipped(), &inputs);
+        let mut written = report(self.format, subject, lines, note.skipped(), &inputs);
+        let resource = self.resource(subject.namespace.is_some());
+        written["apiVersion"] = resource.api_version.into();
         let written = serde_json::from_value(written).map_err(kube::Error::SerdeError)?;
         let api = self.api(subject.namespace.as_deref());
         let parameters = PostParams {
@@ -134,17 +176,35 @@ impl Book {
         Ok(revision(&replaced))
     }
 
-    /// Deletes the report about an object, if there is one.
+    /// Deletes the report about an object, if there is one and it is ours.
     pub(crate) async fn delete(&self, namespace: Option<&str>, uid: &str) -> kube::Result<()> {
-        self.turn("delete").await;
-        let (api, parameters) = (self.api(namespace), DeleteParams::background());
-        match api.delete(uid, &parameters).await {
-            Ok(_) => {
-                self.metrics.reported("deleted");
-                Ok(())
+        let api = self.api(namespace);
+        let mut tries = TRIES;
+        loop {
+            self.turn("get").await;
+            let Some(report) = api.get_metadata_opt(uid).await? else {
+                return Ok(());
+            };
+            if is_foreign(&report.metadata) {
+                return Ok(());
             }
-            Err(error) if is_absent(&error) => Ok(()),
-            Err(error) => Err(error),
+            self.turn("delete").await;
+            let exactly = Preconditions {
+                uid: report.metadata.uid,
+                resource_version: report.metadata.resource_version,
+            };
+            let parameters = DeleteParams::background().preconditions(exactly);
+            tries -= 1;
+            match api.delete(uid, &parameters).await {
+                Ok(_) => {
+                    self.metrics.reported("deleted");
+                    return Ok(());
+                }
+                Err(error) if is_absent(&error) => return Ok(()),
+                // Somebody has written it meanwhile.
+                Err(error) if is_conflict(&error) && tries > 0 => {}
+                Err(error) => return Err(error),
+            }
         }
     }
 
@@ -161,6 +221,18 @@ impl Book {
         let api = self.api(namespace);
         let patched = api.patch(uid, &parameters, &Patch::Merge(patch)).await?;
         Ok(revision(&patched))
+    }
+}
+
+/// Whether a report is another's. One of ours whose label somebody took away still has our note.
+fn is_foreign(metadata: &ObjectMeta) -> bool {
+    let labels = metadata.labels.as_ref();
+    match labels.and_then(|labels| labels.get(MANAGED_BY)) {
+        Some(manager) => manager != SOURCE,
+        None => {
+            let annotations = metadata.annotations.as_ref();
+            !annotations.is_some_and(|all| all.contains_key(INPUTS))
+        }
     }
 }
 
@@ -244,6 +316,21 @@ mod tests {
         assert_eq!(over.metadata.annotations, Some(expected));
         assert_eq!(over.labels().len(), 2);
         assert_eq!(over.resource_version().as_deref(), Some("7"));
+    }
+
+    #[test]
+    fn a_report_of_another_is_told_by_its_label() {
+        for (labels, annotations, foreign) in [
+            (json!({MANAGED_BY: SOURCE}), json!({}), false),
+            (json!({MANAGED_BY: "kyverno"}), json!({}), true),
+            (json!({MANAGED_BY: "kyverno"}), json!({INPUTS: "a"}), true),
+            (json!({}), json!({INPUTS: "a"}), false),
+            (json!({"team": "a"}), json!({}), true),
+        ] {
+            let metadata = json!({"labels": labels, "annotations": annotations});
+            let read: ObjectMeta = serde_json::from_value(metadata.clone()).unwrap();
+            assert_eq!(is_foreign(&read), foreign, "{metadata}");
+        }
     }
 
     #[test]

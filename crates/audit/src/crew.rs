@@ -38,28 +38,37 @@ impl<J> Crew<J> {
         stop: &CancellationToken,
     ) {
         let work = &work;
-        let queues = self.take_queues();
-        let workers = queues.into_iter().map(|mut queue| async move {
-            loop {
-                let job = tokio::select! {
-                    biased;
-                    () = stop.cancelled() => return,
-                    job = queue.recv() => job,
-                };
-                let Some(job) = job else { return };
-                // Whoever takes over finds what was not finished.
-                tokio::select! {
-                    biased;
-                    () = stop.cancelled() => return,
-                    () = work(job) => {}
-                }
-                self.waiting.fetch_sub(1, Ordering::Relaxed);
-            }
-        });
+        let queues = self.take_queues().into_iter();
+        let workers = queues.map(|queue| self.work_off(queue, work, stop));
         futures::future::join_all(workers).await;
     }
 
-    fn take_queues(&self) -> Vec<mpsc::Receiver<J>> {
+    /// Works off one queue until `stop`.
+    pub(crate) async fn work_off<W: Future<Output = ()>>(
+        &self,
+        mut queue: mpsc::Receiver<J>,
+        work: &impl Fn(J) -> W,
+        stop: &CancellationToken,
+    ) {
+        loop {
+            let job = tokio::select! {
+                biased;
+                () = stop.cancelled() => return,
+                job = queue.recv() => job,
+            };
+            let Some(job) = job else { return };
+            // Whoever takes over finds what was not finished.
+            tokio::select! {
+                biased;
+                () = stop.cancelled() => return,
+                () = work(job) => {}
+            }
+            self.waiting.fetch_sub(1, Ordering::Relaxed);
+        }
+    }
+
+    /// The queues, for whoever works them off; each can be had once.
+    pub(crate) fn take_queues(&self) -> Vec<mpsc::Receiver<J>> {
         let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
         std::mem::take(&mut *idle)
     }

@@ -4,7 +4,7 @@
 use crate::agenda::Task;
 use crate::auditor::Auditor;
 use crate::ledger::Place;
-use crate::note::Key;
+use crate::note::{Key, Mark};
 use crate::prepare::PrepareError;
 use crate::served;
 use crate::view::Changed;
@@ -31,6 +31,15 @@ const LONGEST_QUESTION: Duration = Duration::from_secs(60);
 /// The longest time until a policy that could not be fetched is fetched again.
 const LONGEST: Duration = Duration::from_secs(300);
 
+/// How soon a policy server is asked everything again after a policy was written, and then once more.
+const REASK: Duration = Duration::from_secs(60);
+const REASK_LATER: Duration = Duration::from_secs(240);
+/// Up to how many objects are looked at one by one.
+const FEW: usize = 100;
+
+/// Why a policy cannot be asked that may be asked later.
+const UNREACHABLE: &str = "Unreachable";
+
 /// What is watched because a policy is interested.
 #[derive(Default)]
 struct Watches {
@@ -47,7 +56,8 @@ impl Auditor {
     pub(crate) async fn keep(self: &Arc<Self>, stop: &CancellationToken) {
         let mut watches = Watches::default();
         let mut preparing: JoinSet<Outcome> = JoinSet::new();
-        let mut flying = BTreeSet::new();
+        // What is being prepared, and whether it was tried before.
+        let mut flying: BTreeMap<Key, bool> = BTreeMap::new();
         let mut waiting = BTreeSet::new();
         let mut patient_since = None;
         loop {
@@ -72,12 +82,15 @@ impl Auditor {
                 task = self.decision() => task,
             };
             match task {
-                Task::Prepare(key) if flying.contains(&key) || preparing.len() >= PREPARED => {
-                    waiting.insert(key);
-                }
                 Task::Prepare(key) => {
-                    if self.prepare(key, &mut preparing) {
-                        flying.insert(key);
+                    // Those that could not be reached leave room for those that are new.
+                    let again = self.state().told.get(&key).is_some_and(|one| one.tries > 0);
+                    let retries = flying.values().filter(|again| **again).count();
+                    let full = preparing.len() >= PREPARED || again && retries >= PREPARED / 2;
+                    if full || flying.contains_key(&key) {
+                        waiting.insert(key);
+                    } else if self.prepare(key, &mut preparing) {
+                        flying.insert(key, again);
                     }
                 }
                 Task::Discover => {
@@ -99,10 +112,15 @@ impl Auditor {
                     }
                 }
                 Task::Touch(kind) => {
-                    if self.state().view.touch(&kind, moment()) {
+                    let mut state = self.state();
+                    if let Some(wait) = state.too_soon(&kind, std::time::Instant::now()) {
+                        self.want(Task::Touch(kind), wait);
+                    } else if state.view.touch(&kind, moment()) {
                         self.want(Task::Settle, Duration::ZERO);
                     }
                 }
+                Task::Reask(key) => self.reask(key),
+                Task::Recheck(key) => self.recheck(key),
                 Task::Verify => self.verify(),
                 // Errands are somebody else's.
                 Task::Sweep(..) | Task::Look(_) | Task::Retry(_) | Task::Doubt(_) | Task::Leave => {
@@ -153,6 +171,9 @@ impl Auditor {
         let judge = match outcome {
             Ok(judge) => {
                 told.accept();
+                if told.reasks > 0 && judge.evaluator.is_remote() {
+                    self.want(Task::Reask(key), REASK);
+                }
                 Ok(Arc::new(judge))
             }
             Err(PrepareError::Load(error)) => {
@@ -162,7 +183,7 @@ impl Auditor {
             Err(PrepareError::Later(why)) => {
                 let wait = AGAIN.saturating_mul(1 << told.tries.min(5)).min(LONGEST);
                 told.tries = told.tries.saturating_add(1);
-                told.refuse("Unreachable", &why);
+                told.refuse(UNREACHABLE, &why);
                 self.want(Task::Prepare(key), wait);
                 let known = state.view.policy(key);
                 let before = known.and_then(|known| known.prepared.clone());
@@ -170,7 +191,7 @@ impl Auditor {
                 let same = |before: &Arc<Prepared>| before.policy.hash() == policy.hash();
                 match before.filter(same).map(|before| before.judge.clone()) {
                     Some(Ok(judge)) => Ok(judge),
-                    _ => Err(LoadError::Module(why)),
+                    _ => Err(LoadError::Unreachable(why)),
                 }
             }
         };
@@ -221,6 +242,7 @@ impl Auditor {
             let mut state = self.state();
             state.trouble.remove(place);
             state.verified.remove(place);
+            state.sweeps.forget(place);
         }
         self.want(Task::Leave, Duration::ZERO);
         for place in places {
@@ -278,16 +300,83 @@ impl Auditor {
         }
     }
 
+    /// Asks a policy server again about everything that it judged by a policy: it may have answered
+    /// by the policy as it was before.
+    fn reask(&self, key: Key) {
+        let mut state = self.state();
+        let Some(told) = state.told.get_mut(&key) else {
+            return;
+        };
+        told.reasks = told.reasks.saturating_sub(1);
+        let more = told.reasks > 0;
+        let doubted = state.ledger.doubt_policy(key, |_| true);
+        drop(state);
+        self.look_at(key, doubted);
+        if more {
+            self.want(Task::Reask(key), REASK_LATER);
+        }
+    }
+
+    /// Asks it again about what it could not judge.
+    fn recheck(&self, key: Key) {
+        let mut state = self.state();
+        if state.view.policy(key).is_none() {
+            state.unanswered.remove(&key);
+            return;
+        }
+        let tries = state.unanswered.entry(key).or_default();
+        *tries = tries.saturating_add(1);
+        let doubted = state.ledger.doubt_policy(key, |mark| mark == Mark::Error);
+        drop(state);
+        self.look_at(key, doubted);
+    }
+
+    /// Has objects looked at that a policy judges.
+    fn look_at(&self, key: Key, objects: Vec<String>) {
+        if objects.len() <= FEW {
+            for uid in objects {
+                self.want(Task::Retry(uid), Duration::ZERO);
+            }
+            return;
+        }
+        let places: Vec<Place> = {
+            let state = self.state();
+            let interests = state.view.interests();
+            interests
+                .filter(|(_, interest)| interest.policies.iter().any(|one| one.key == key))
+                .map(|(place, _)| place.clone())
+                .collect()
+        };
+        for place in places {
+            self.want(Task::Sweep(place, None), Duration::ZERO);
+        }
+    }
+
     /// Has everything looked at, whatever is known.
     fn verify(&self) {
         self.preparer.modules().refresh();
-        let (policies, places, context) = {
+        let (policies, places, context, foreign) = {
             let mut state = self.state();
             state.ledger.doubt_errors();
+            // A server may judge otherwise by now, and nobody says so.
+            let remote: Vec<Key> = state
+                .view
+                .policies()
+                .filter(|(_, known)| known.prepared.as_ref().is_some_and(|one| one.is_remote()))
+                .map(|(key, _)| key)
+                .collect();
+            for key in remote {
+                state.ledger.doubt_policy(key, |_| true);
+            }
             let policies: Vec<Key> = state.view.policies().map(|(key, _)| key).collect();
             let places: Vec<Place> = state.view.interests().map(|(at, _)| at.clone()).collect();
-            (policies, places, state.view.context())
+            let foreign: Vec<String> = state.foreign.keys().cloned().collect();
+            (policies, places, state.view.context(), foreign)
         };
+        // Nobody says when another no longer reports on them.
+        for uid in foreign {
+            self.want(Task::Look(uid), Duration::ZERO);
+        }
         for key in policies {
             self.want(Task::Prepare(key), Duration::ZERO);
         }
@@ -307,10 +396,11 @@ fn reason(error: &LoadError) -> &'static str {
         LoadError::Module(_) => "ModuleUnusable",
         LoadError::Settings(_) => "SettingsRefused",
         LoadError::Source(_) => "SourceInvalid",
+        LoadError::Unreachable(_) => UNREACHABLE,
     }
 }
 
 /// A number that no earlier moment had.
-fn moment() -> u64 {
+pub(crate) fn moment() -> u64 {
     jiff::Timestamp::now().as_millisecond().unsigned_abs()
 }

@@ -197,6 +197,13 @@ impl Ledger {
         self.count(&note, true);
     }
 
+    /// The object in this revision is what its report was made from too.
+    pub fn confirm(&mut self, uid: &str, revision: u64) {
+        if let Some(entry) = self.entries.get_mut(uid) {
+            entry.note.revision = revision;
+        }
+    }
+
     /// The report says of itself that it is not current.
     pub fn mark_stale(&mut self, uid: &str) {
         if let Some(entry) = self.entries.get_mut(uid) {
@@ -232,6 +239,7 @@ impl Ledger {
         if let Some(entry) = self.entries.get(uid) {
             let note = Note {
                 object: None,
+                revision: 0,
                 pairs: entry.note.pairs.clone(),
             };
             let stale = entry.stale;
@@ -244,9 +252,22 @@ impl Ledger {
         for entry in self.entries.values_mut() {
             let pairs = entry.note.pairs.values_mut();
             for pair in pairs.filter(|pair| pair.mark == Mark::Error) {
-                pair.stamp = Stamp::new(0, 0);
+                pair.stamp = Stamp::NONE;
             }
         }
+    }
+
+    /// What a policy said, where it ended so, is not to be relied on; says of which objects.
+    pub fn doubt_policy(&mut self, key: Key, ended: impl Fn(Mark) -> bool) -> Vec<String> {
+        let mut doubted = Vec::new();
+        for (uid, entry) in &mut self.entries {
+            let pair = entry.note.pairs.get_mut(&key);
+            if let Some(pair) = pair.filter(|pair| ended(pair.mark) && pair.mark != Mark::Skip) {
+                pair.stamp = Stamp::NONE;
+                doubted.push(uid.clone());
+            }
+        }
+        doubted
     }
 
     /// The object is gone; says whether it had a report.

@@ -31,14 +31,16 @@ mod pace;
 pub mod plan;
 pub mod prepare;
 mod resources;
-mod rest;
+pub mod rest;
 pub mod scope;
 pub mod served;
 pub mod servers;
 mod status;
+mod sweeps;
 #[cfg(test)]
 mod testing;
 mod tls;
+mod turns;
 pub mod view;
 mod watch;
 

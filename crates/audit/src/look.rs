@@ -3,12 +3,14 @@
 
 use crate::agenda::Task;
 use crate::auditor::{Auditor, State};
-use crate::book::{is_absent, is_conflict, is_ending, revision};
+use crate::book::{Kept, is_absent, is_conflict, is_ending, revision};
 use crate::ledger::{Entry, Place, Whereabouts};
+use crate::metrics::Metrics;
 use crate::note::{Key, Mark, Note, Pair, Stamp};
 use crate::object::{Object, resource};
 use crate::plan::{Plan, Question};
-use crate::rest::RESTS;
+use crate::rest::{RESTS, Rests};
+use crate::turns::Turns;
 use crate::view::Interest;
 use kube::{Api, ResourceExt};
 use muster_policy::report::{Line, Subject};
@@ -24,6 +26,9 @@ const AGAIN: Duration = Duration::from_secs(5);
 const LONGEST: Duration = Duration::from_secs(300);
 /// How often a report that others write too is written on top of what they wrote, before it waits.
 const TRIES: usize = 5;
+
+/// How long questions are answered before others get a turn.
+const TURN: Duration = Duration::from_millis(50);
 
 /// A reason to look at an object.
 #[derive(Debug)]
@@ -46,6 +51,7 @@ pub(crate) enum Job {
 struct Shown {
     subject: Subject,
     hash: u64,
+    revision: u64,
     versions: BTreeMap<String, Arc<Request>>,
 }
 
@@ -71,6 +77,10 @@ impl Auditor {
                 }
             }
             Job::Left(uid) => {
+                // Somebody may be interested again since it was handed over.
+                if !self.state().is_left(&uid) {
+                    return;
+                }
                 if let Err(error) = self.leave_alone(&uid).await {
                     // Whoever settles next finds it again.
                     tracing::warn!(%error, uid, "deleting a report that nobody wants");
@@ -211,6 +221,23 @@ impl Auditor {
             // It may have been in scope when its report was written.
             return self.leave_alone(&uid).await;
         }
+        let target = Target {
+            namespace: at.namespace.as_deref(),
+            name: &at.name,
+            labels: &labels,
+        };
+        let controller = self.controller.as_deref();
+        {
+            let mut state = self.state();
+            if !state.ledger.see(&uid, &at, revision) {
+                return Ok(());
+            }
+            // What is known of this very revision spares reading it.
+            if state.is_settled(&uid, revision, &interest, target, controller) {
+                state.failures.remove(&uid);
+                return Ok(());
+            }
+        }
         let version = watched(&interest);
         let typed = resource(&interest.served, version);
         let value = object.into_value(&typed);
@@ -218,19 +245,10 @@ impl Auditor {
         let hash = request.hash();
         let (plan, known, reported) = {
             let mut state = self.state();
-            if !state.ledger.see(&uid, &at, revision) {
-                return Ok(());
-            }
             let Some(entry) = state.ledger.get(&uid) else {
                 return Ok(());
             };
-            let target = Target {
-                namespace: at.namespace.as_deref(),
-                name: &at.name,
-                labels: &labels,
-            };
             let namespaces = state.view.namespaces();
-            let controller = self.controller.as_deref();
             let plan = Plan::new(
                 &interest,
                 target,
@@ -240,6 +258,8 @@ impl Auditor {
                 &entry.note,
             );
             if plan.is_done(hash, &entry.note) && !entry.stale {
+                state.failures.remove(&uid);
+                state.ledger.confirm(&uid, revision);
                 return Ok(());
             }
             (plan, entry.note.clone(), entry.has_report())
@@ -254,6 +274,7 @@ impl Auditor {
                 resource_version: revision.to_string(),
             },
             hash,
+            revision,
             versions: BTreeMap::from([(version.to_owned(), Arc::new(request))]),
         };
         self.settle(&interest, &at, shown, plan, &known, reported)
@@ -265,7 +286,10 @@ impl Auditor {
         let at = self.state().ledger.get(uid).map(|entry| entry.at.clone());
         let Some(at) = at else { return Ok(()) };
         self.book.delete(at.namespace.as_deref(), uid).await?;
-        self.state().ledger.forget(uid);
+        let mut state = self.state();
+        state.ledger.forget(uid);
+        state.failures.remove(uid);
+        state.foreign.remove(uid);
         Ok(())
     }
 
@@ -305,11 +329,21 @@ impl Auditor {
                 shown.versions.insert(version, Arc::new(request));
             }
         }
-        let (questions, versions) = (plan.questions, shown.versions);
-        let answers = self.ask(&at.place, questions, versions).await;
+        let (questions, versions) = (plan.questions, Arc::new(shown.versions));
+        let answers = self.ask(at, questions, versions).await;
+        self.heed_servers(&answers);
         for _ in 0..TRIES {
             let lines = before.as_ref().map(|before| &before.lines);
-            let (note, lines) = compose(shown.hash, &plan.kept, &answers, lines, now());
+            let (mut note, lines) = compose(&plan.kept, &answers, lines, now());
+            (note.object, note.revision) = (Some(shown.hash), shown.revision);
+            if before.as_ref().is_some_and(Kept::is_foreign) {
+                // What policies say is counted; the report stays whose it is.
+                note.pairs.extend(&plan.kept);
+                if !note.is_silent() {
+                    self.give_way(&uid, at, note);
+                    return Ok(());
+                }
+            }
             self.state().ledger.begin(&uid);
             let written = match (note.is_silent(), &before) {
                 (true, None) if !reported => Ok(None),
@@ -334,7 +368,8 @@ impl Auditor {
                 Err(error) if is_conflict(&error) || before.is_some() && is_absent(&error) => {
                     self.state().ledger.end(&uid, None);
                     before = self.book.read(namespace, &uid).await?;
-                    if plan.kept.values().any(|pair| pair.mark.is_said()) {
+                    let foreign = before.as_ref().is_some_and(Kept::is_foreign);
+                    if !foreign && plan.kept.values().any(|pair| pair.mark.is_said()) {
                         // Their lines are not to be relied on.
                         self.want(Task::Look(uid), Duration::ZERO);
                         return Ok(());
@@ -350,22 +385,61 @@ impl Auditor {
         Ok(())
     }
 
-    /// Asks policies, on a thread that may block; only so many objects at once.
+    /// Asks servers again that could not answer, after a while: nobody says when they can.
+    fn heed_servers(&self, answers: &[(Question, Option<Verdict>)]) {
+        for (question, answer) in answers {
+            let key = question.key;
+            if !question.prepared.is_remote() {
+                continue;
+            }
+            let mut state = self.state();
+            if Mark::of(answer.as_ref()) != Mark::Error {
+                state.unanswered.remove(&key);
+                continue;
+            }
+            let tries = *state.unanswered.entry(key).or_default();
+            drop(state);
+            let wait = AGAIN.saturating_mul(2 << tries.min(6)).min(LONGEST);
+            self.want(Task::Recheck(key), wait);
+        }
+    }
+
+    /// Takes note of what is said of an object on which somebody else reports.
+    fn give_way(&self, uid: &str, at: &Whereabouts, note: Note) {
+        self.metrics.reported("foreign");
+        let mut state = self.state();
+        state.reported(uid, None, note);
+        if state.foreign.is_empty() {
+            let (namespace, name) = (at.namespace.as_deref(), at.name.as_str());
+            tracing::warn!(
+                uid,
+                namespace,
+                name,
+                "somebody else reports on an object under the same name; there may be more"
+            );
+        }
+        state.foreign.insert(uid.into(), at.place.clone());
+        drop(state);
+        self.told();
+    }
+
+    /// Asks policies, on a thread that may block; only so many at once. Whoever takes long gives others
+    /// a turn before the next question.
     async fn ask(
         &self,
-        place: &Place,
+        at: &Whereabouts,
         mut questions: Vec<Question>,
-        versions: BTreeMap<String, Arc<Request>>,
+        versions: Arc<BTreeMap<String, Arc<Request>>>,
     ) -> Vec<(Question, Option<Verdict>)> {
         // Those that rest are asked later; what they would have said depends on nothing.
         let mut answers = Vec::new();
         questions.retain(|question| {
-            let left = self
-                .rests
-                .left(question.key, question.stamp, Instant::now());
+            let Question { key, stamp, .. } = *question;
+            let owner = question.prepared.policy.namespace.as_deref();
+            let left = self.rests.left_of(key, stamp, owner, Instant::now());
             if let Some(left) = left {
-                self.want(Task::Sweep(place.clone(), None), left);
-                let stamp = Stamp::new(0, 0);
+                self.want(Task::Sweep(at.place.clone(), None), left);
+                let stamp = Stamp::NONE;
                 let question = Question {
                     stamp,
                     ..question.clone()
@@ -374,37 +448,79 @@ impl Auditor {
             }
             left.is_none()
         });
-        if questions.is_empty() {
-            return answers;
-        }
-        // It is never closed.
-        let permit = self.judging.clone().acquire_owned().await;
-        let (metrics, rests) = (self.metrics.clone(), self.rests.clone());
-        let asked = questions.clone();
-        let answered = tokio::task::spawn_blocking(move || {
-            let _permit = permit;
-            let answers = questions.into_iter().map(|question| {
-                let begun = Instant::now();
-                let answer = std::panic::catch_unwind(AssertUnwindSafe(|| {
-                    match versions.get(&question.version) {
-                        Some(request) => question.prepared.ask(request),
-                        None => Some(Verdict::error("the object could not be read")),
-                    }
-                }));
-                let answer = answer.unwrap_or_else(|_| Some(broken()));
-                let took = begun.elapsed();
-                metrics.evaluated(outcome(answer.as_ref()), took);
-                let slow = Mark::of(answer.as_ref()) == Mark::Error && took >= time(&question);
-                rests.note(question.key, question.stamp, slow, Instant::now());
-                (question, answer)
+        while !questions.is_empty() {
+            let turn = self.turns.take(at.namespace.as_deref()).await;
+            let bench = Bench {
+                metrics: self.metrics.clone(),
+                rests: self.rests.clone(),
+                turns: self.turns.clone(),
+                namespace: at.namespace.clone(),
+                versions: versions.clone(),
+            };
+            let asked = questions.clone();
+            let answered = tokio::task::spawn_blocking(move || {
+                let _turn = turn;
+                bench.answer(asked)
             });
-            answers.collect::<Vec<_>>()
-        });
-        answers.extend(answered.await.unwrap_or_else(|_| {
-            let broken = asked.into_iter().map(|question| (question, Some(broken())));
-            broken.collect()
-        }));
+            match answered.await {
+                Ok(answered) => {
+                    questions.drain(..answered.len().min(questions.len()));
+                    answers.extend(answered);
+                }
+                Err(_) => {
+                    let broken = questions.drain(..).map(|one| (one, Some(broken())));
+                    answers.extend(broken);
+                }
+            }
+        }
         answers
+    }
+}
+
+/// What questions about one object are answered with, on a thread that may block.
+struct Bench {
+    metrics: Metrics,
+    rests: Arc<Rests>,
+    turns: Arc<Turns>,
+    namespace: Option<Arc<str>>,
+    versions: Arc<BTreeMap<String, Arc<Request>>>,
+}
+
+impl Bench {
+    /// Answers the first questions, at least one, for as long as a turn lasts.
+    fn answer(&self, questions: Vec<Question>) -> Vec<(Question, Option<Verdict>)> {
+        let turn = Instant::now();
+        let mut answers = Vec::new();
+        for question in questions {
+            let answer = self.judge(&question);
+            answers.push((question, answer));
+            if turn.elapsed() >= TURN {
+                break;
+            }
+        }
+        answers
+    }
+
+    fn judge(&self, question: &Question) -> Option<Verdict> {
+        let begun = Instant::now();
+        let answer = std::panic::catch_unwind(AssertUnwindSafe(|| {
+            match self.versions.get(&question.version) {
+                Some(request) => question.prepared.ask(request),
+                None => Some(Verdict::error("the object could not be read")),
+            }
+        }));
+        let answer = answer.unwrap_or_else(|_| Some(broken()));
+        let took = begun.elapsed();
+        self.metrics.evaluated(outcome(answer.as_ref()), took);
+        let slow = Mark::of(answer.as_ref()) == Mark::Error && took >= time(question);
+        let now = Instant::now();
+        let Question { key, stamp, .. } = *question;
+        let owner = question.prepared.policy.namespace.as_deref();
+        self.rests.note_of(key, stamp, owner, slow, now);
+        if slow {
+            self.turns.slowed(self.namespace.as_deref(), now);
+        }
+        answer
     }
 }
 
@@ -436,17 +552,13 @@ pub(crate) fn watched(interest: &Interest) -> &str {
 
 /// What the report says now, and what it was made from.
 fn compose(
-    object: u64,
     kept: &BTreeMap<Key, Pair>,
     answers: &[(Question, Option<Verdict>)],
     before: Option<&HashMap<Key, Line>>,
     now: i64,
 ) -> (Note, Vec<Line>) {
     let before = |key: &Key| before.and_then(|lines| lines.get(key));
-    let mut note = Note {
-        object: Some(object),
-        pairs: BTreeMap::new(),
-    };
+    let mut note = Note::default();
     let mut lines = Vec::new();
     for (key, pair) in kept {
         if pair.mark.is_said() {
@@ -480,6 +592,36 @@ impl State {
         self.ledger.doubt(uid);
     }
 
+    /// Whether everything is as it was noted of this revision of an object.
+    fn is_settled(
+        &self,
+        uid: &str,
+        revision: u64,
+        interest: &Interest,
+        target: Target,
+        controller: Option<&str>,
+    ) -> bool {
+        let Some(entry) = self.ledger.get(uid).filter(|entry| !entry.stale) else {
+            return false;
+        };
+        let note = &entry.note;
+        match note.object {
+            // The revision 1 stands for one that is no number.
+            Some(object) if revision > 1 && note.revision == revision => {
+                let namespaces = self.view.namespaces();
+                let plan = Plan::new(interest, target, &namespaces, controller, object, note);
+                plan.is_done(object, note)
+            }
+            _ => false,
+        }
+    }
+
+    /// Whether an object is known in which nobody is interested.
+    fn is_left(&self, uid: &str) -> bool {
+        let entry = self.ledger.get(uid);
+        entry.is_some_and(|entry| self.view.interest(&entry.at.place).is_none())
+    }
+
     /// Where an object is, and who is interested.
     fn place(&self, uid: &str) -> Option<(Whereabouts, Arc<Interest>)> {
         let at = self.ledger.get(uid)?.at.clone();
@@ -492,6 +634,7 @@ impl State {
     fn reported(&mut self, uid: &str, revision: Option<u64>, note: Note) -> bool {
         let touched = self.ledger.end(uid, Some(revision));
         self.failures.remove(uid);
+        self.foreign.remove(uid);
         self.ledger.note(uid, note, false);
         touched
     }
@@ -501,9 +644,13 @@ impl State {
         let at = self.ledger.get(uid).map(|entry| entry.at.clone());
         self.bury(uid);
         self.failures.remove(uid);
+        self.foreign.remove(uid);
         match self.ledger.forget(uid) {
             true => at,
             false => None,
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

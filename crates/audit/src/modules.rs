@@ -98,7 +98,7 @@ pub struct Modules {
     names: Mutex<HashMap<(u64, String), Meaning>>,
     /// What is compiled; whoever compiles holds the lock.
     compiled: Mutex<HashMap<Digest, Arc<tokio::sync::Mutex<Weak<Module>>>>>,
-    unused: Mutex<VecDeque<Arc<Module>>>,
+    unused: Arc<Mutex<VecDeque<Arc<Module>>>>,
 }
 
 impl std::fmt::Debug for Modules {
@@ -118,7 +118,7 @@ impl Modules {
             clients: Mutex::default(),
             names: Mutex::default(),
             compiled: Mutex::default(),
-            unused: Mutex::default(),
+            unused: Arc::default(),
         }
     }
 
@@ -136,6 +136,25 @@ impl Modules {
         sources: &Sources,
     ) -> Result<(Digest, Loaded), PrepareError> {
         let place = Place::parse(module)?;
+        // Also whoever waits for another's fetching waits no longer than that.
+        let loading = self.load_from(&place, module, sources);
+        match tokio::time::timeout(self.options.time, loading).await {
+            Ok(loaded) => loaded,
+            Err(_) => {
+                let time = self.options.time;
+                Err(PrepareError::Later(format!(
+                    "the module {module} cannot be loaded within {time:?}"
+                )))
+            }
+        }
+    }
+
+    async fn load_from(
+        &self,
+        place: &Place,
+        module: &str,
+        sources: &Sources,
+    ) -> Result<(Digest, Loaded), PrepareError> {
         let name = self.name(sources.key(), module);
         let mut meaning = name.lock().await;
         if let Some(digest) = meaning.as_ref() {
@@ -150,16 +169,7 @@ impl Modules {
                 return Ok((digest, loaded));
             }
         }
-        let loading = self.look_up(&place, sources);
-        let (digest, loaded) = match tokio::time::timeout(self.options.time, loading).await {
-            Ok(loaded) => loaded?,
-            Err(_) => {
-                let time = self.options.time;
-                return Err(PrepareError::Later(format!(
-                    "the module {module} cannot be loaded within {time:?}"
-                )));
-            }
-        };
+        let (digest, loaded) = self.look_up(place, sources).await?;
         *meaning = Some(digest.clone());
         Ok((digest, loaded))
     }
@@ -296,22 +306,25 @@ impl Modules {
             Code::Rego(source) => return Ok(Loaded::Rego(source)),
             Code::Cel(settings) => return Ok(Loaded::Cel(settings)),
         };
-        let slot = self.slot(digest);
-        let mut compiled = slot.lock().await;
+        let mut compiled = self.slot(digest).lock_owned().await;
         if let Some(module) = compiled.upgrade() {
             return Ok(Loaded::Wasm(module));
         }
-        let sandbox = self.sandbox.clone();
-        let loading = move || sandbox.load(&bytes);
-        let loaded = blocking(loading).await?;
-        let module = Arc::new(loaded.map_err(|error| LoadError::Module(error.to_string()))?);
-        *compiled = Arc::downgrade(&module);
-        let mut unused = lock(&self.unused);
-        unused.push_back(module.clone());
-        if unused.len() > UNUSED {
-            unused.pop_front();
-        }
-        Ok(Loaded::Wasm(module))
+        let (sandbox, unused) = (self.sandbox.clone(), self.unused.clone());
+        // The compiler does not stop when nobody waits any longer. It takes the lock along, so that
+        // whoever comes meanwhile waits for it instead of compiling the same beside it.
+        let loading = move || {
+            let loaded = sandbox.load(&bytes);
+            let module = Arc::new(loaded.map_err(|error| LoadError::Module(error.to_string()))?);
+            *compiled = Arc::downgrade(&module);
+            let mut unused = lock(&unused);
+            unused.push_back(module.clone());
+            if unused.len() > UNUSED {
+                unused.pop_front();
+            }
+            Ok::<_, LoadError>(module)
+        };
+        Ok(Loaded::Wasm(blocking(loading).await??))
     }
 
     fn slot(&self, digest: &Digest) -> Arc<tokio::sync::Mutex<Weak<Module>>> {

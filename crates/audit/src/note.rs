@@ -33,6 +33,12 @@ pub struct Stamp {
 }
 
 impl Stamp {
+    /// Of nothing that ever judged.
+    pub const NONE: Stamp = Stamp {
+        written: 0,
+        code: 0,
+    };
+
     /// Of what is written, and of the code.
     pub fn new(written: u64, code: u64) -> Stamp {
         // Half of a hash each: they are only ever compared with those of the same policy.
@@ -126,6 +132,8 @@ pub struct Pair {
 pub struct Note {
     /// The hash of the object; none if it has to be judged again whatever it is.
     pub object: Option<u64>,
+    /// The revision of the object that has this hash; 0 if that is not known. Later ones may have it too.
+    pub revision: u64,
     /// The policies.
     pub pairs: BTreeMap<Key, Pair>,
 }
@@ -142,9 +150,13 @@ impl Note {
         !self.pairs.values().any(|pair| pair.mark.is_said())
     }
 
-    /// As an annotation: `<hash> <policy>:<stamp>:<letter> …`.
+    /// As an annotation: `<hash>@<revision> <policy>:<stamp>:<letter> …`.
     pub fn write(&self) -> String {
         let mut text = format!("{:016x}", self.object.unwrap_or_default());
+        if self.revision > 0 {
+            // Writing to a String cannot fail.
+            let _ = write!(text, "@{}", self.revision);
+        }
         for (key, pair) in &self.pairs {
             let Stamp { written, code } = pair.stamp;
             let letter = pair.mark.letter();
@@ -157,8 +169,13 @@ impl Note {
     /// Reads an annotation; what somebody else wrote there is no note.
     pub fn read(text: &str) -> Option<Note> {
         let mut words = text.split(' ');
+        let (object, revision) = match words.next()?.split_once('@') {
+            Some((object, revision)) => (object, revision.parse().ok()?),
+            None => (text.split(' ').next()?, 0),
+        };
         let mut note = Note {
-            object: Some(hexadecimal(words.next()?)?),
+            object: Some(hexadecimal(object)?),
+            revision,
             pairs: BTreeMap::new(),
         };
         for word in words {
@@ -189,8 +206,11 @@ mod tests {
     fn a_note_is_read_as_it_was_written() {
         let mut note = Note {
             object: Some(0xfedc_ba98_7654_3210),
+            revision: 0,
             pairs: BTreeMap::new(),
         };
+        assert_eq!(Note::read(&note.write()), Some(note.clone()));
+        note.revision = u64::MAX;
         assert_eq!(Note::read(&note.write()), Some(note.clone()));
         for (uid, mark) in ["a", "b", "c", "d", "e", "f"].into_iter().zip(Mark::ALL) {
             let stamp = Stamp::new(request::hash(uid.as_bytes()), u64::MAX);
@@ -212,6 +232,9 @@ mod tests {
             "0000000000000001 0000000000000001:0000000000000001:x",
             "0000000000000001 0000000000000001:0000000000000001",
             "0000000000000001  ",
+            "0000000000000001@",
+            "0000000000000001@x",
+            "@1",
         ] {
             assert_eq!(Note::read(text), None, "{text}");
         }

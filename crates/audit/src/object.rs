@@ -1,4 +1,5 @@
-//! An object as the API server sent it, whole: a policy is to see every field, known to us or not.
+//! An object as the API server sent it, whole: a policy is to see every field, known to us or not. Only
+//! who manages which field is left out, as it is from every request.
 
 use kube::api::{ApiResource, ObjectMeta};
 use kube::core::DynamicResourceScope;
@@ -34,7 +35,11 @@ impl Object {
 
 impl<'de> Deserialize<'de> for Object {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let value = Value::deserialize(deserializer)?;
+        let mut value = Value::deserialize(deserializer)?;
+        // Long, and nobody judges by it.
+        if let Some(metadata) = value.get_mut("metadata").and_then(Value::as_object_mut) {
+            metadata.remove("managedFields");
+        }
         let metadata = match value.get("metadata") {
             Some(metadata) => {
                 ObjectMeta::deserialize(metadata).map_err(serde::de::Error::custom)?
@@ -105,7 +110,9 @@ mod tests {
             "metadata": {"name": "a", "uid": "u", "somethingNew": 1},
             "spec": {"field": [1, null, 2.50]},
         });
-        let object: Object = serde_json::from_value(written.clone()).unwrap();
+        let mut sent = written.clone();
+        sent["metadata"]["managedFields"] = json!([{"manager": "m"}]);
+        let object: Object = serde_json::from_value(sent).unwrap();
         assert_eq!(object.name_any(), "a");
         let served = Served {
             group: "apps".into(),

@@ -1,5 +1,6 @@
 //! What has to be done about one object: which policies keep their answer, and which are asked again. A
-//! policy is asked only if the object, the policy or its code is another than when it answered.
+//! policy is asked only if the object, the policy or its code is another than when it answered. One that
+//! cannot be reached has no other code: what it answered stands until it can.
 
 use crate::note::{Key, Mark, Note, Pair, Stamp};
 use crate::view::{Interest, Namespaces};
@@ -69,10 +70,13 @@ impl Plan {
                         prepared: prepared.clone(),
                         version: version.into(),
                     };
+                    // While a policy cannot be reached it still says what it said, if it is the same.
+                    let says_so = |before: &Pair| match prepared.is_unreachable() {
+                        true => before.stamp.says_the_same(*stamp),
+                        false => before.stamp == *stamp,
+                    };
                     let same = before.filter(|before| {
-                        known.object == Some(object)
-                            && before.stamp == *stamp
-                            && before.mark != Mark::Skip
+                        known.object == Some(object) && says_so(before) && before.mark != Mark::Skip
                     });
                     match same {
                         Some(before) => {

@@ -59,7 +59,7 @@ impl From<PrepareError> for LoadError {
     fn from(error: PrepareError) -> LoadError {
         match error {
             PrepareError::Load(error) => error,
-            PrepareError::Later(why) => LoadError::Source(why),
+            PrepareError::Later(why) => LoadError::Unreachable(why),
         }
     }
 }

@@ -2,8 +2,8 @@
 //! nothing is kept here; every object goes to whoever works on it. Only a list that ended well tells
 //! that something is gone.
 
-use crate::agenda::Task;
-use crate::auditor::Auditor;
+use crate::agenda::{Agenda, Task};
+use crate::auditor::{Auditor, State};
 use crate::ledger::Place;
 use crate::look::{Job, watched};
 use crate::object::{Object, resource};
@@ -25,8 +25,6 @@ use tokio_util::sync::CancellationToken;
 const PAGE: u32 = 250;
 /// How long a page may take.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// What could not be listed is listed again after this time.
-const AGAIN: Duration = Duration::from_secs(10);
 /// How long a resource cannot be listed before its reports say so.
 const DOUBTFUL: Duration = Duration::from_secs(60);
 /// How soon policies are asked again that read what has changed: it may change often.
@@ -139,7 +137,11 @@ impl Auditor {
                         let uid = object.uid().unwrap_or_default();
                         self.hand(&uid, Job::Gone(uid.clone())).await;
                     }
-                    Seen::All(listed) => self.listed(place, namespace, &listed).await,
+                    Seen::All(listed) => {
+                        self.listed(place, namespace, &listed).await;
+                        self.state().verify(place);
+                        self.told();
+                    }
                     Seen::Trouble { why, is_unserved } => {
                         if is_unserved {
                             self.want(Task::Discover, Duration::from_secs(1));
@@ -173,8 +175,7 @@ impl Auditor {
     /// Everything has been listed: what was known and is not there is gone.
     async fn listed(&self, place: &Place, namespace: Option<&str>, listed: &HashSet<u64>) {
         let gone = {
-            let mut state = self.state();
-            state.verified.insert(place.clone(), now());
+            let state = self.state();
             state.ledger.find(|uid, entry| {
                 entry.at.place == *place
                     && namespace.is_none_or(|name| entry.at.namespace.as_deref() == Some(name))
@@ -183,9 +184,8 @@ impl Auditor {
         };
         // It may have come after what was listed, and have been seen by somebody else.
         for uid in gone {
-            self.hand(&uid, Job::Again(uid.clone())).await;
+            self.hand(&uid, Job::Retry(uid.clone())).await;
         }
-        self.told();
     }
 
     fn trouble(&self, place: &Place, why: &str) {
@@ -212,13 +212,13 @@ impl Auditor {
         }
     }
 
-    /// Runs errands until `stop`.
-    pub(crate) async fn run_errands(&self, stop: &CancellationToken) {
+    /// Runs errands of an agenda until `stop`.
+    pub(crate) async fn run_errands(&self, agenda: &Agenda, stop: &CancellationToken) {
         loop {
             let errand = tokio::select! {
                 biased;
                 () = stop.cancelled() => return,
-                errand = self.errand() => errand,
+                errand = agenda.next() => errand,
             };
             let work = async {
                 match errand {
@@ -240,15 +240,41 @@ impl Auditor {
 
     /// Looks at all objects of a resource, of one namespace or of all.
     async fn sweep(&self, place: Place, namespace: Option<String>) {
-        let Some(interest) = self.state().view.interest(&place) else {
+        let part = (place, namespace);
+        if !self.state().sweeps.begin(&part, Instant::now()) {
             return;
+        }
+        let outcome = self.sweep_part(&part.0, part.1.as_deref()).await;
+        if let Err(why) = &outcome {
+            self.trouble(&part.0, why);
+        }
+        let mut state = self.state();
+        if outcome.is_ok() {
+            state.trouble.remove(&part.0);
+            if part.1.is_none() {
+                state.verify(&part.0);
+            }
+        }
+        let again = state.sweeps.end(&part, outcome.is_ok(), Instant::now());
+        drop(state);
+        self.told();
+        if let Some(wait) = again {
+            self.want(Task::Sweep(part.0, part.1), wait);
+        }
+    }
+
+    /// Looks at them; why they could not be listed to the end, if they could not.
+    async fn sweep_part(&self, place: &Place, namespace: Option<&str>) -> Result<(), String> {
+        let Some(interest) = self.state().view.interest(place) else {
+            return Ok(());
         };
-        let parts = match &namespace {
-            Some(namespace) if !self.scope.reaches(Some(namespace)) => return,
-            Some(namespace) => vec![Some(namespace.as_str())],
+        let parts = match namespace {
+            Some(namespace) if !self.scope.reaches(Some(namespace)) => return Ok(()),
+            Some(namespace) => vec![Some(namespace)],
             None => self.parts(),
         };
         for part in parts {
+            let mut listed = HashSet::new();
             let api = self.objects(&interest.served, watched(&interest), part);
             let mut parameters = ListParams::default().limit(PAGE);
             loop {
@@ -256,32 +282,23 @@ impl Auditor {
                 self.metrics.asked("list");
                 let page = match tokio::time::timeout(PATIENCE, api.list(&parameters)).await {
                     Ok(Ok(page)) => page,
-                    Ok(Err(error)) => {
-                        // 410: the rest of the list is too old, so it begins anew.
-                        self.trouble(&place, &refusal(&error));
-                        return self.want(Task::Sweep(place, namespace), AGAIN);
-                    }
-                    Err(_) => {
-                        self.trouble(&place, "the API server takes too long");
-                        return self.want(Task::Sweep(place, namespace), AGAIN);
-                    }
+                    // 410: the rest of the list is too old, so it begins anew.
+                    Ok(Err(error)) => return Err(refusal(&error)),
+                    Err(_) => return Err("the API server takes too long".into()),
                 };
                 for object in page.items {
-                    self.there(&place, object).await;
+                    listed.insert(number(&object.uid().unwrap_or_default()));
+                    self.there(place, object).await;
                 }
                 match page.metadata.continue_.filter(|token| !token.is_empty()) {
                     Some(token) => parameters = parameters.continue_token(&token),
                     None => break,
                 }
             }
+            // A watch that missed something would never say that it is gone.
+            self.listed(place, part, &listed).await;
         }
-        let mut state = self.state();
-        state.trouble.remove(&place);
-        if namespace.is_none() {
-            state.verified.insert(place, now());
-        }
-        drop(state);
-        self.told();
+        Ok(())
     }
 
     /// The namespaces that are listed one by one; all at once if none are named.
@@ -384,8 +401,34 @@ impl Auditor {
     }
 }
 
+impl State {
+    /// All objects of a resource have been looked at; that is so only if it went well with each.
+    fn verify(&mut self, place: &Place) {
+        let mut failing = self.failures.keys();
+        let is_here = |uid: &String| {
+            let entry = self.ledger.get(uid);
+            entry.is_some_and(|entry| entry.at.place == *place)
+        };
+        if !failing.any(is_here) {
+            self.verified.insert(place.clone(), now());
+        }
+    }
+
+    /// For how long those that read a kind are not to be asked again; none if they may be.
+    pub(crate) fn too_soon(&self, kind: &GroupVersionKind, now: Instant) -> Option<Duration> {
+        let reads = |interest: &Interest| {
+            let mut policies = interest.policies.iter();
+            policies.any(|one| one.policy.context_aware().contains(kind))
+        };
+        let interests = self.view.interests();
+        let read = interests.filter(|(_, interest)| reads(interest));
+        read.filter_map(|(place, _)| self.sweeps.rest(place, now))
+            .max()
+    }
+}
+
 /// Why a watch fails, for people: what the server says, if it says anything.
-fn why(error: &watcher::Error) -> String {
+pub(crate) fn why(error: &watcher::Error) -> String {
     match error {
         watcher::Error::InitialListFailed(error)
         | watcher::Error::WatchStartFailed(error)
@@ -410,3 +453,6 @@ pub(crate) fn number(uid: &str) -> u64 {
 fn now() -> i64 {
     jiff::Timestamp::now().as_second()
 }
+
+#[cfg(test)]
+mod tests;

@@ -62,19 +62,26 @@ pub enum Server {
 #[derive(Debug)]
 pub struct Servers {
     objects: Objects,
-    namespace: String,
+    /// Where Secrets are, the first place that has one first.
+    namespaces: Vec<String>,
     authorities: Option<Vec<u8>>,
     /// Clients by what they were made from, so that policies of one server share its connections.
     clients: Mutex<HashMap<u64, reqwest::Client>>,
 }
 
 impl Servers {
-    /// Reads them from `objects`; their Secrets are in `namespace`. `authorities` are trusted beside
-    /// the system's where a server names none, in PEM.
-    pub fn new(objects: Objects, namespace: &str, authorities: Option<Vec<u8>>) -> Servers {
+    /// Reads them from `objects`; their Secrets are in the first of `namespaces` that has them.
+    /// `authorities` are trusted beside the system's where a server names none, in PEM.
+    pub fn new(objects: Objects, namespaces: &[&str], authorities: Option<Vec<u8>>) -> Servers {
+        let mut places: Vec<String> = Vec::new();
+        for name in namespaces.iter().filter(|name| !name.is_empty()) {
+            if !places.iter().any(|place| place == name) {
+                places.push((*name).to_owned());
+            }
+        }
         Servers {
             objects,
-            namespace: namespace.into(),
+            namespaces: places,
             authorities,
             clients: Mutex::default(),
         }
@@ -94,18 +101,18 @@ impl Servers {
         let wrong = |why: String| PrepareError::Later(format!("the PolicyServer {name:?}: {why}"));
         let Some(address) = named("address") else {
             let secret = match named("imagePullSecret") {
-                Some(secret) => Some((secret, self.secret(secret).await?)),
+                Some(secret) => Some(self.secret(secret).await?),
                 None => None,
             };
             let found = secret.as_ref().map(|(_, object)| object);
             let sources = Sources::read(spec, found).map_err(|why| {
                 let secret = secret.as_ref().map_or("", |(name, _)| name);
-                wrong(format!("the Secret {}/{secret} {why}", self.namespace))
+                wrong(format!("the Secret {secret} {why}"))
             })?;
             return Ok(Server::Here(sources));
         };
         let secret = match named("clientSecret") {
-            Some(secret) => Some(self.secret(secret).await?),
+            Some(secret) => Some(self.secret(secret).await?.1),
             None => None,
         };
         let client = self.client(secret.as_ref()).map_err(wrong)?;
@@ -165,20 +172,30 @@ impl Servers {
         }
     }
 
-    async fn secret(&self, name: &str) -> Result<Value, PrepareError> {
-        let namespace = self.namespace.as_str();
-        let what = format!("the Secret {namespace}/{name}");
-        let found = match &self.objects {
-            Objects::Written(objects) => written(objects, "Secret", name, Some(namespace)),
-            Objects::Cluster(client) => {
-                let resource = ApiResource::from_gvk(&GroupVersionKind::gvk("", "v1", "Secret"));
-                let client = client.clone();
-                let api: Api<DynamicObject> = Api::namespaced_with(client, namespace, &resource);
-                get(&api, name, what.clone()).await?
+    /// A Secret, and its namespace with its name.
+    async fn secret(&self, name: &str) -> Result<(String, Value), PrepareError> {
+        for namespace in &self.namespaces {
+            let place = format!("{namespace}/{name}");
+            let found = match &self.objects {
+                Objects::Written(objects) => written(objects, "Secret", name, Some(namespace)),
+                Objects::Cluster(client) => {
+                    let secrets = GroupVersionKind::gvk("", "v1", "Secret");
+                    let resource = ApiResource::from_gvk(&secrets);
+                    let client = client.clone();
+                    let api: Api<DynamicObject> =
+                        Api::namespaced_with(client, namespace, &resource);
+                    get(&api, name, format!("the Secret {place}")).await?
+                }
+            };
+            if let Some(found) = found {
+                return Ok((place, found));
             }
-        };
+        }
         // It may be made at any time.
-        found.ok_or_else(|| PrepareError::Later(format!("{what} does not exist")))
+        let places = self.namespaces.iter();
+        let places: Vec<String> = places.map(|one| format!("{one}/{name}")).collect();
+        let why = format!("the Secret {} does not exist", places.join(" or "));
+        Err(PrepareError::Later(why))
     }
 }
 
@@ -218,7 +235,9 @@ mod tests {
 
     async fn find(objects: Vec<Value>, name: &str) -> Result<Server, PrepareError> {
         let objects = Objects::Written(Arc::new(objects));
-        Servers::new(objects, "muster", None).find(name).await
+        Servers::new(objects, &["muster", "", "muster"], None)
+            .find(name)
+            .await
     }
 
     fn server(name: &str, spec: Value) -> Value {
@@ -304,12 +323,40 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn a_secret_is_looked_for_beside_the_servers_and_then_beside_muster() {
+        let key = |namespaces: &'static [&'static str], having: &'static [&'static str]| async move {
+            let mut objects = vec![server("a", json!({"imagePullSecret": "s"}))];
+            for namespace in having {
+                let login = json!({"auths": {*namespace: {}}}).to_string();
+                objects.push(secret(namespace, json!({".dockerconfigjson": login})));
+            }
+            let objects = Objects::Written(Arc::new(objects));
+            let servers = Servers::new(objects, namespaces, None);
+            match servers.find("a").await.map_err(|error| error.to_string())? {
+                Server::Here(sources) => Ok(sources.key()),
+                Server::Remote { .. } => Err("not here".to_owned()),
+            }
+        };
+        let both = &["kubewarden", "muster"];
+        let own = key(&["kubewarden"], &["kubewarden"]).await.unwrap();
+        let fallback = key(&["muster"], &["muster"]).await.unwrap();
+        assert_ne!(own, fallback);
+        assert_eq!(key(both, &["muster", "kubewarden"]).await, Ok(own));
+        assert_eq!(key(both, &["muster"]).await, Ok(fallback));
+        let missing = key(both, &[]).await.unwrap_err();
+        assert!(
+            missing.contains("the Secret kubewarden/s or muster/s does not exist"),
+            "{missing}"
+        );
+    }
+
+    #[tokio::test]
     async fn policies_of_one_server_share_its_connections() {
         let objects = Objects::Written(Arc::new(vec![
             server("a", json!({"address": "https://h:1"})),
             server("b", json!({"address": "https://h:2"})),
         ]));
-        let servers = Servers::new(objects, "muster", None);
+        let servers = Servers::new(objects, &["muster", "", "muster"], None);
         for name in ["a", "b", "a"] {
             servers.find(name).await.unwrap();
         }

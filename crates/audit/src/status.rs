@@ -38,8 +38,10 @@ struct Findings {
     counts: Counts,
     /// When all that it judges was last looked at, in seconds since 1970.
     verified: Option<i64>,
-    /// What it judges and nobody can list, and why.
-    unlisted: Vec<String>,
+    /// What it judges and nobody can list, or report on, and why.
+    incomplete: Vec<String>,
+    /// What has to be seen before the audit begins and cannot be, and why.
+    hindered: Option<String>,
 }
 
 /// A policy, as far as it is told something.
@@ -56,6 +58,9 @@ pub(crate) struct Told {
     said: Option<Value>,
     /// How often in a row it could not be fetched.
     pub(crate) tries: u32,
+    /// How often a server that judges by it is still to be asked everything again, as it may not have
+    /// known yet what was written.
+    pub(crate) reasks: u32,
 }
 
 impl Told {
@@ -69,15 +74,18 @@ impl Told {
             readiness: Readiness::Pending,
             said: None,
             tries: 0,
+            reasks: 0,
         }
     }
 
-    /// Takes note of the policy as it is.
-    pub(crate) fn observe(&mut self, metadata: &ObjectMeta, status: Value) {
+    /// Takes note of the policy as it is; whether other shards count otherwise than before.
+    pub(crate) fn observe(&mut self, metadata: &ObjectMeta, status: Value) -> bool {
+        let moved = self.status["audit"]["shards"] != status["audit"]["shards"];
         self.namespace = metadata.namespace.clone();
         self.name = metadata.name.clone().unwrap_or_default();
         self.generation = metadata.generation.unwrap_or_default();
         self.status = status;
+        moved
     }
 
     /// It is not known yet whether the policy can be asked.
@@ -100,13 +108,16 @@ impl Told {
 
     /// What its status is to say.
     fn status(&self, found: &Findings, shard: Shard, is_alone: Option<&str>, now: &str) -> Value {
-        let unlisted = found.unlisted.join("; ");
+        let incomplete = found.incomplete.join("; ");
         let (status, reason, message) = match &self.readiness {
             Readiness::Pending => ("Unknown", "Pending", "The policy is being prepared."),
-            Readiness::Ready if unlisted.is_empty() => {
-                ("True", "Ready", "The policy judges what is there.")
-            }
-            Readiness::Ready => ("True", "Incomplete", unlisted.as_str()),
+            Readiness::Ready => match &found.hindered {
+                Some(why) => ("Unknown", "Pending", why.as_str()),
+                None if incomplete.is_empty() => {
+                    ("True", "Ready", "The policy judges what is there.")
+                }
+                None => ("True", "Incomplete", incomplete.as_str()),
+            },
             Readiness::Refused { reason, why } => ("False", *reason, why.as_str()),
         };
         // Another shard may say otherwise; since when it is so for us we know best.
@@ -262,13 +273,22 @@ impl Auditor {
         let unlisted = places
             .iter()
             .filter_map(|place| Some((place, state.trouble.get(*place)?)));
+        let mut incomplete: Vec<String> = unlisted
+            .take(MOST)
+            .map(|(place, (_, why))| format!("Not listed: {}: {why}", place.1))
+            .collect();
+        let foreign = state.foreign.values();
+        let foreign = foreign.filter(|place| places.contains(place)).count();
+        if foreign > 0 {
+            incomplete.push(format!(
+                "Not reported: {foreign} objects on which somebody else reports under the same name"
+            ));
+        }
         let found = Findings {
             counts: state.ledger.counts(key),
             verified: verified.and_then(|times| times.into_iter().min()),
-            unlisted: unlisted
-                .take(MOST)
-                .map(|(place, (_, why))| format!("Not listed: {}: {why}", place.1))
-                .collect(),
+            incomplete,
+            hindered: state.hindrance(),
         };
         drop(state);
         let now = jiff::Timestamp::now();
@@ -386,13 +406,33 @@ mod tests {
         let mut told = told(json!({}));
         told.accept();
         let found = Findings {
-            unlisted: vec!["Not listed: secrets: no".into()],
+            incomplete: vec!["Not listed: secrets: no".into()],
             ..Findings::default()
         };
         let said = told.status(&found, Shard::default(), None, NOW);
         assert_eq!(said["conditions"][0]["status"], "True");
         assert_eq!(said["conditions"][0]["reason"], "Incomplete");
         assert_eq!(said["conditions"][0]["message"], "Not listed: secrets: no");
+    }
+
+    #[test]
+    fn a_policy_is_not_said_to_judge_before_the_audit_can_begin() {
+        let mut told = told(json!({}));
+        let found = Findings {
+            hindered: Some("The audit has not begun: PolicyReport: no".into()),
+            ..Findings::default()
+        };
+        told.accept();
+        let said = told.status(&found, Shard::default(), None, NOW);
+        assert_eq!(said["conditions"][0]["status"], "Unknown");
+        assert_eq!(said["conditions"][0]["reason"], "Pending");
+        assert_eq!(
+            said["conditions"][0]["message"],
+            "The audit has not begun: PolicyReport: no"
+        );
+        told.refuse("SettingsRefused", "no");
+        let said = told.status(&found, Shard::default(), None, NOW);
+        assert_eq!(said["conditions"][0]["reason"], "SettingsRefused");
     }
 
     #[test]
@@ -411,5 +451,12 @@ mod tests {
             told.audit(counts(2, 3), Shard::default())["shards"],
             Value::Null
         );
+        // What another counts anew is a reason to add up again, and nothing else is.
+        let mut told = told;
+        let same = json!({"mode": "monitor", "audit": told.status["audit"].clone()});
+        assert!(!told.observe(&ObjectMeta::default(), same.clone()));
+        let mut other = same;
+        other["audit"]["shards"][0]["pass"] = json!(6);
+        assert!(told.observe(&ObjectMeta::default(), other));
     }
 }

@@ -31,6 +31,10 @@ pub(crate) fn policy(name: &str, changes: Value) -> Policy {
     Policy::read(&policy).unwrap()
 }
 
+/// The code of a policy that does not load, and of one that cannot be reached.
+pub(crate) const REFUSED: u64 = 0;
+pub(crate) const UNREACHABLE: u64 = u64::MAX;
+
 /// The same, with a judge.
 pub(crate) fn prepared(policy: Policy, code: u64) -> Prepared {
     let judge = Judge {
@@ -41,10 +45,10 @@ pub(crate) fn prepared(policy: Policy, code: u64) -> Prepared {
     };
     Prepared {
         policy: Arc::new(policy),
-        judge: if code == 0 {
-            Err(LoadError::Module("no".into()))
-        } else {
-            Ok(Arc::new(judge))
+        judge: match code {
+            REFUSED => Err(LoadError::Module("no".into())),
+            UNREACHABLE => Err(LoadError::Unreachable("not now".into())),
+            _ => Ok(Arc::new(judge)),
         },
     }
 }

@@ -19,7 +19,7 @@ pub struct Known {
     pub policy: Arc<Policy>,
     /// What judges by it; none until it is known whether it loads.
     pub prepared: Option<Arc<Prepared>>,
-    /// How often what the policy reads beside objects has changed.
+    /// When what the policy reads beside objects last changed, as far as that is known.
     pub context: u64,
 }
 
@@ -57,6 +57,8 @@ pub struct Interest {
 /// What is known.
 #[derive(Debug, Default)]
 pub struct View {
+    /// When it began to know anything.
+    since: u64,
     served: Vec<Arc<Served>>,
     policies: BTreeMap<Key, Known>,
     namespaces: Arc<Namespaces>,
@@ -73,6 +75,14 @@ pub struct Changed {
 }
 
 impl View {
+    /// A view that knows nothing of what was before.
+    pub fn since(now: u64) -> View {
+        View {
+            since: now,
+            ..View::default()
+        }
+    }
+
     /// Who is interested in a resource.
     pub fn interest(&self, place: &Place) -> Option<Arc<Interest>> {
         self.interests.get(place).cloned()
@@ -132,10 +142,12 @@ impl View {
                 true
             }
             None => {
+                // Nobody knows whether what it reads changed before.
+                let reads = !policy.context_aware().is_empty();
                 let known = Known {
                     policy,
                     prepared: None,
-                    context: 0,
+                    context: if reads { self.since } else { 0 },
                 };
                 self.policies.insert(key, known);
                 true
@@ -173,6 +185,8 @@ impl View {
         policies
             .filter(|known| known.policy.background)
             .flat_map(|known| known.policy.context_aware())
+            // Nobody is told what is in them.
+            .filter(|kind| !kind.is_secret())
             .collect()
     }
 

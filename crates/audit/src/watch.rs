@@ -7,6 +7,7 @@ use crate::auditor::{Auditor, State};
 use crate::book::{self, revision};
 use crate::ledger::{Place, Whereabouts};
 use crate::note::{INPUTS, Key, Note, STALE};
+use crate::resources::{refusal, why};
 use crate::status::Told;
 use futures::{Stream, TryStreamExt};
 use kube::api::{ApiResource, DynamicObject, GroupVersionKind, ObjectMeta, PartialObjectMeta};
@@ -27,6 +28,10 @@ use tokio_util::sync::CancellationToken;
 const TOGETHER: Duration = Duration::from_millis(100);
 /// How many watches there are: four sorts of policy, servers, namespaces, two sorts of report.
 const WATCHES: usize = 8;
+/// How often a server is asked everything again after a policy was written: it may still be rolled out.
+const REASKS: u32 = 2;
+/// How often it is seen whether anybody serves reports by now.
+const AGAIN: Duration = Duration::from_secs(5);
 
 /// An object of which only the metadata is asked for.
 pub(crate) type Metadata = PartialObjectMeta<DynamicObject>;
@@ -122,6 +127,13 @@ impl State {
             self.ledger
                 .adopt(&uid, at, note, found.stale, found.revision);
         }
+        self.unseen.clear();
+    }
+
+    /// Why the audit has not begun, if something stands in the way.
+    pub(crate) fn hindrance(&self) -> Option<String> {
+        let (what, why) = self.unseen.first_key_value()?;
+        Some(format!("The audit has not begun: watching {what}: {why}"))
     }
 }
 
@@ -148,6 +160,25 @@ impl Auditor {
         }
     }
 
+    /// Takes note of a watch that fails, as long as the audit has not begun.
+    fn hindered(&self, what: &str, why: String) {
+        let mut state = self.state();
+        if state.found.is_none() || state.unseen.get(what) == Some(&why) {
+            return;
+        }
+        state.unseen.insert(what.into(), why);
+        drop(state);
+        self.told();
+    }
+
+    /// Takes note of a watch that has shown everything once.
+    fn shown(&self, seen: &Seen, what: &str) {
+        if self.state().unseen.remove(what).is_some() {
+            self.told();
+        }
+        seen.note(what);
+    }
+
     async fn follow_policies(&self, sort: Sort, seen: &Seen, stop: &CancellationToken) {
         let resource = resource_of(sort.kind(), sort.plural());
         let api: Api<DynamicObject> = Api::all_with(self.home.clone(), &resource);
@@ -172,7 +203,8 @@ impl Auditor {
             }
         };
         let what = sort.kind();
-        follow(what, events, stop, changed, || seen.note(what)).await;
+        let events = events.inspect_err(|error| self.hindered(what, why(error)));
+        follow(what, events, stop, changed, || self.shown(seen, what)).await;
     }
 
     fn remove_policy(&self, key: Key) {
@@ -192,15 +224,21 @@ impl Auditor {
         let read = Policy::read(&value);
         let mut state = self.state();
         let told = state.told.entry(key).or_insert_with(|| Told::new(sort));
-        told.observe(&object.metadata, value["status"].take());
+        let moved = told.observe(&object.metadata, value["status"].take());
+        if moved && !self.scope.shard.is_whole() {
+            self.told();
+        }
         match read {
             Ok(policy) => {
                 if !state.view.write_policy(key, Some(policy)) {
                     // Its status, or something else that matters to nobody.
                     return;
                 }
+                // One that was there before is known to its server.
+                let reasks = if state.found.is_none() { REASKS } else { 0 };
                 if let Some(told) = state.told.get_mut(&key) {
                     told.wait();
+                    told.reasks = reasks;
                 }
                 drop(state);
                 self.want(Task::Prepare(key), Duration::ZERO);
@@ -243,7 +281,8 @@ impl Auditor {
             }
         };
         let what = "PolicyServers";
-        follow(what, events, stop, changed, || seen.note(what)).await;
+        let events = events.inspect_err(|error| self.hindered(what, why(error)));
+        follow(what, events, stop, changed, || self.shown(seen, what)).await;
     }
 
     async fn follow_namespaces(&self, seen: &Seen, stop: &CancellationToken) {
@@ -272,11 +311,17 @@ impl Auditor {
             }
         };
         let what = "namespaces";
-        follow(what, events, stop, changed, || seen.note(what)).await;
+        let events = events.inspect_err(|error| self.hindered(what, why(error)));
+        follow(what, events, stop, changed, || self.shown(seen, what)).await;
     }
 
     async fn follow_reports(&self, namespaced: bool, seen: &Seen, stop: &CancellationToken) {
-        let resource = book::resource(self.format, namespaced);
+        let what = self.book.resource(namespaced).kind;
+        tokio::select! {
+            () = stop.cancelled() => return,
+            () = self.find_reports(&what) => {}
+        }
+        let resource = self.book.resource(namespaced);
         let api: Api<Metadata> = Api::all_with(self.home.clone(), &resource);
         let ours = watcher::Config::default().labels(&format!("{MANAGED_BY}={SOURCE}"));
         let events = watcher(api, ours).backoff(Patience::default());
@@ -303,10 +348,21 @@ impl Auditor {
                 }
             }
         };
-        follow(&resource.kind, events, stop, changed, || {
-            seen.note(&resource.kind)
-        })
-        .await;
+        let events = events.inspect_err(|error| self.hindered(&what, why(error)));
+        follow(&what, events, stop, changed, || self.shown(seen, &what)).await;
+    }
+
+    /// Waits until it is known in which version reports are served.
+    async fn find_reports(&self, what: &str) {
+        loop {
+            let why = match self.book.find_version().await {
+                Ok(true) => return,
+                Ok(false) => "nobody serves them; see muster crds".to_owned(),
+                Err(error) => refusal(&error),
+            };
+            self.hindered(what, why);
+            tokio::time::sleep(AGAIN).await;
+        }
     }
 }
 

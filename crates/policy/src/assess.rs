@@ -84,10 +84,23 @@ impl Prepared {
         }
     }
 
+    /// Whether the policy cannot be asked only because something cannot be reached at the moment.
+    pub fn is_unreachable(&self) -> bool {
+        matches!(self.judge, Err(LoadError::Unreachable(_)))
+    }
+
+    /// Whether somebody else judges, whose answer may be another tomorrow.
+    pub fn is_remote(&self) -> bool {
+        let judge = self.judge.as_ref();
+        judge.is_ok_and(|judge| judge.evaluator.is_remote())
+    }
+
     /// Covers all that the answers depend on beside the object: what is written, and what runs.
     pub fn stamp(&self) -> (u64, u64) {
         let code = match &self.judge {
             Ok(judge) => judge.code,
+            // In how many ways something is out of reach does not matter to any object.
+            Err(LoadError::Unreachable(_)) => crate::request::hash(b"unreachable"),
             Err(error) => crate::request::hash(error.to_string().as_bytes()),
         };
         (self.policy.hash(), code)
@@ -215,5 +228,13 @@ mod tests {
             )
         );
         assert_ne!(prepared.stamp(), before);
+        assert!(!prepared.is_unreachable());
+        // One that cannot be reached is the same whatever stands in the way.
+        let stamps = ["429", "timeout"].map(|why| {
+            prepared.judge = Err(LoadError::Unreachable(why.into()));
+            assert!(prepared.is_unreachable());
+            prepared.stamp()
+        });
+        assert_eq!(stamps[0], stamps[1]);
     }
 }

@@ -11,6 +11,12 @@ pub trait Evaluator: Send + Sync + fmt::Debug {
     /// Judges. It may take as long as the policy's time allows, so it is called on a thread that may
     /// block; it never panics, and what goes wrong is a verdict too.
     fn judge(&self, request: &Request) -> Verdict;
+
+    /// Whether somebody else judges, whose answer may be another tomorrow though nothing that is known
+    /// here has changed.
+    fn is_remote(&self) -> bool {
+        false
+    }
 }
 
 /// The cluster as policies may see it. What they may see of it is decided before: whoever implements

@@ -13,4 +13,8 @@ pub enum LoadError {
     /// An expression, or a source, has a mistake.
     #[error("{0}")]
     Source(String),
+    /// What the policy is made of cannot be reached at the moment. That says nothing about the policy:
+    /// what it answered before still holds.
+    #[error("{0}")]
+    Unreachable(String),
 }

@@ -154,6 +154,10 @@ impl Evaluator for RemotePolicy {
             Verdict::error(format!("the policy server {}: {why}", self.server))
         })
     }
+
+    fn is_remote(&self) -> bool {
+        true
+    }
 }
 
 /// Where a server has a policy; none if the address makes no sense.

@@ -147,7 +147,15 @@ pub enum Format {
 }
 
 impl Format {
-    /// Group and version.
+    /// The versions in which reports can be written, the newest first. What we write is the same in all.
+    pub fn versions(self) -> &'static [&'static str] {
+        match self {
+            Format::PolicyReport => &["v1beta1", "v1alpha2"],
+            Format::OpenReports => &["v1alpha1"],
+        }
+    }
+
+    /// Group and newest version.
     pub fn group_version(self) -> (&'static str, &'static str) {
         match self {
             Format::PolicyReport => (muster_api::reports::GROUP, "v1beta1"),

@@ -16,6 +16,7 @@ fn note(marks: &[(&str, Mark)]) -> Note {
         (Key::of(uid), Pair { stamp, mark: *mark })
     });
     Note {
+        revision: 0,
         object: Some(1),
         pairs: pairs.collect(),
     }
@@ -154,4 +155,37 @@ proptest! {
             prop_assert_eq!(ledger.counts(Key::of(name)), expected);
         }
     }
+}
+
+#[test]
+fn what_one_policy_said_is_doubted_apart_from_others() {
+    let mut ledger = Ledger::default();
+    for (uid, marks) in [
+        ("a", [("p", Mark::Pass), ("q", Mark::Error)]),
+        ("b", [("p", Mark::Error), ("q", Mark::Pass)]),
+        ("c", [("p", Mark::Skip), ("q", Mark::Pass)]),
+    ] {
+        ledger.see(uid, &at(uid), 1);
+        let mut note = note(&marks);
+        for pair in note.pairs.values_mut() {
+            pair.stamp = Stamp::new(u64::MAX, u64::MAX);
+        }
+        ledger.note(uid, note, false);
+    }
+    let doubted = |ledger: &Ledger| {
+        let mut all = ledger.find(|_, entry| {
+            let mut pairs = entry.note.pairs.values();
+            pairs.any(|pair| pair.stamp == Stamp::NONE)
+        });
+        all.sort();
+        all
+    };
+    assert_eq!(
+        ledger.doubt_policy(Key::of("p"), |mark| mark == Mark::Error),
+        ["b"]
+    );
+    assert_eq!(doubted(&ledger), ["b"]);
+    assert_eq!(ledger.doubt_policy(Key::of("p"), |_| true).len(), 2);
+    assert_eq!(doubted(&ledger), ["a", "b"], "not what is left out");
+    assert_eq!(ledger.counts(Key::of("p")).pass, 1, "it is still counted");
 }

@@ -1,7 +1,7 @@
 use super::*;
 use crate::ledger::Place;
 use crate::scope::Scope;
-use crate::testing::{policy, put, served};
+use crate::testing::{REFUSED, UNREACHABLE, policy, put, served};
 use crate::view::View;
 use serde_json::{Value, json};
 
@@ -33,6 +33,7 @@ fn answered(plan: &Plan, object: u64, mark: Mark) -> Note {
         pairs.insert(question.key, Pair { stamp, mark });
     }
     Note {
+        revision: 0,
         object: Some(object),
         pairs,
     }
@@ -48,7 +49,13 @@ fn what_was_answered_is_asked_again_only_if_something_changed() {
         (vec![plain.clone()], 7, 0, true, "nothing"),
         (vec![plain.clone()], 8, 1, false, "the object"),
         (vec![("p", json!({}), 2)], 7, 1, false, "the code"),
-        (vec![("p", json!({}), 0)], 7, 1, false, "it does not load"),
+        (
+            vec![("p", json!({}), REFUSED)],
+            7,
+            1,
+            false,
+            "it does not load",
+        ),
         (
             vec![("p", json!({"settings": {"a": 1}}), 1)],
             7,
@@ -87,6 +94,37 @@ fn what_was_answered_is_asked_again_only_if_something_changed() {
         assert_eq!(plan.questions.len(), asked, "{what}");
         assert_eq!(plan.is_done(object, &known), done, "{what}");
     }
+}
+
+#[test]
+fn what_was_answered_stands_while_the_policy_cannot_be_reached() {
+    let changed = json!({"settings": {"a": 1}});
+    let known = answered(
+        &plan(&[("p", json!({}), 1)], &Note::default(), 7),
+        7,
+        Mark::Fail,
+    );
+    let never = answered(
+        &plan(&[("p", json!({}), UNREACHABLE)], &Note::default(), 7),
+        7,
+        Mark::Error,
+    );
+    for (known, changes, object, asked, what) in [
+        (&known, json!({}), 7, 0, "it answered"),
+        (&known, json!({}), 8, 1, "the object is another"),
+        (&known, changed, 7, 1, "the policy is another"),
+        (&Note::default(), json!({}), 7, 1, "it never answered"),
+        (&never, json!({}), 7, 0, "that it cannot be reached is told"),
+    ] {
+        let plan = plan(&[("p", changes, UNREACHABLE)], known, object);
+        assert_eq!(plan.questions.len(), asked, "{what}");
+        assert_eq!(plan.is_done(object, known), asked == 0, "{what}");
+    }
+    // Once it can be reached, the same code has nothing to add.
+    let back = plan(&[("p", json!({}), 1)], &known, 7);
+    assert!(back.is_done(7, &known));
+    let back = plan(&[("p", json!({}), 1)], &never, 7);
+    assert_eq!(back.questions.len(), 1, "it can be asked now");
 }
 
 #[test]

@@ -102,3 +102,20 @@ fn what_a_policy_reads_is_a_reason_to_ask_it_again() {
     assert_eq!(view.settle(&scope).places, places(&["pods"]));
     assert!(!view.touch(&GroupVersionKind::parse("v1", "Secret"), 8));
 }
+
+#[test]
+fn a_policy_that_reads_the_cluster_is_asked_again_after_a_restart() {
+    let reads = json!({"contextAwareResources": [
+        {"apiVersion": "v1", "kind": "Service"}, {"apiVersion": "v1", "kind": "Secret"}]});
+    let stamp = |since: u64, changes: &serde_json::Value| {
+        let mut view = View::since(since);
+        view.serve(vec![served("pods", "Pod")]);
+        put(&mut view, policy("p", changes.clone()), 1);
+        view.settle(&Scope::default());
+        let interest = view.interest(&place("pods")).unwrap();
+        assert!(view.context().iter().all(|kind| kind.kind != "Secret"));
+        interest.policies[0].ready.as_ref().unwrap().0
+    };
+    assert_ne!(stamp(1, &reads), stamp(2, &reads));
+    assert_eq!(stamp(1, &json!({})), stamp(2, &json!({})), "others are not");
+}

@@ -19,7 +19,7 @@ fn preparer(files: &Path) -> Result<Preparer> {
         ..Options::default()
     };
     let objects = Objects::Written(Arc::default());
-    let servers = Servers::new(objects, "muster", None);
+    let servers = Servers::new(objects, &["muster"], None);
     Ok(Preparer::new(
         modules(options)?,
         servers,

@@ -109,7 +109,7 @@ async fn ready(objects: Objects, name: &str) -> Result<Arc<dyn Evaluator>> {
     let sandbox = muster_wasm::Sandbox::new(Default::default())?;
     let preparer = Preparer::new(
         Arc::new(Modules::new(modules::Options::default(), sandbox)),
-        Servers::new(objects, "muster", None),
+        Servers::new(objects, &["muster"], None),
         Arc::new(lookup::Nowhere),
         Handle::current(),
     );
@@ -217,7 +217,7 @@ async fn no_answer_is_one_within_the_time() -> Result<()> {
     let authority = &server.authority.certificate;
     let servers = Servers::new(
         objects(&server.url(), Some(&identity), authority),
-        "muster",
+        &["muster"],
         None,
     );
     let servers::Server::Remote { client, address } = servers.find("remote").await? else {
