@@ -255,7 +255,8 @@ impl Auditing {
         };
         let modules = Arc::new(Modules::new(options, sandbox));
         let objects = Objects::Cluster(around.home.clone());
-        let servers = Servers::new(objects, around.installation, around.authorities);
+        let secrets = [self.admission_namespace.as_str(), around.installation];
+        let servers = Servers::new(objects, &secrets, around.authorities);
         let options = lookup::Options::default();
         let lookup = ClusterLookup::new(around.cluster.clone(), options, runtime.clone());
         let preparer = Preparer::new(modules, servers, Arc::new(lookup), runtime);

@@ -6,6 +6,8 @@ use super::lookup::labels_of;
 use super::manifest::Origin;
 use super::talk::Talk;
 use futures::{Stream, StreamExt};
+use muster_audit::note::{Key, Stamp};
+use muster_audit::rest::{RESTS, Rests};
 use muster_kind::Digest;
 use muster_policy::report::Subject;
 use muster_policy::rules::MatchPolicy;
@@ -14,6 +16,7 @@ use serde_json::Value;
 use std::collections::{BTreeMap, HashMap};
 use std::pin::pin;
 use std::sync::Arc;
+use std::time::Instant;
 
 /// A policy that judges.
 #[derive(Debug)]
@@ -39,6 +42,8 @@ pub(super) struct Bench {
     pub(super) namespaces: BTreeMap<String, BTreeMap<String, String>>,
     /// The namespace of the admission controller, which policies leave alone.
     pub(super) controller: Option<String>,
+    /// Which policies are not asked for a while.
+    pub(super) rests: Rests,
 }
 
 /// An object to judge.
@@ -148,7 +153,7 @@ impl Bench {
         }
         let request = Request::create(&served.resource, job.object);
         for place in asked {
-            let verdict = self.policies[place].prepared.ask(&request);
+            let verdict = self.ask(place, &request);
             match verdict {
                 None => {}
                 Some(verdict) if verdict == Verdict::pass() => audited.passed.push(place),
@@ -156,6 +161,26 @@ impl Bench {
             }
         }
         audited
+    }
+}
+
+impl Bench {
+    /// Asks a policy, unless it rests because it used up its time on one object after the other.
+    fn ask(&self, place: usize, request: &Request) -> Option<Verdict> {
+        let prepared = &self.policies[place].prepared;
+        let (key, policy) = (Key::of(&place.to_string()), &prepared.policy);
+        let owner = policy.namespace.as_deref();
+        let begun = Instant::now();
+        if self.rests.left_of(key, Stamp::NONE, owner, begun).is_some() {
+            return Some(Verdict::error(RESTS));
+        }
+        let verdict = prepared.ask(request);
+        let times = policy.members().into_iter().map(|(_, member)| member.time);
+        let failed = verdict.as_ref().map(|verdict| verdict.outcome) == Some(Outcome::Error);
+        let slow = failed && begun.elapsed() >= times.min().unwrap_or_default();
+        self.rests
+            .note_of(key, Stamp::NONE, owner, slow, Instant::now());
+        verdict
     }
 }
 

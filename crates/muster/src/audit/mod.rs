@@ -158,6 +158,7 @@ async fn audit(command: Audit) -> Result<ExitCode> {
         configuration,
         namespaces,
         controller: Some(command.admission_namespace.clone()).filter(|name| !name.is_empty()),
+        rests: Default::default(),
     });
     let audited = match (&cluster, command.files.is_empty()) {
         (Some(cluster), true) => {

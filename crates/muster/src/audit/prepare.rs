@@ -21,6 +21,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tokio::runtime::Handle;
 
+/// Where Muster is installed unless somebody says otherwise: Secrets may be there too.
+const INSTALLATION: &str = "muster";
+
 /// What policies are made ready with.
 pub(super) struct Means<'a> {
     pub(super) cluster: Option<&'a Cluster>,
@@ -115,7 +118,8 @@ fn preparer(policies: &Policies, means: &Means<'_>) -> Result<Preparer> {
             (servers, Arc::new(Manifests::new(objects.filter(|_| looks))))
         }
     };
-    let servers = Servers::new(objects, means.controller, means.authorities.clone());
+    let secrets = [means.controller, INSTALLATION];
+    let servers = Servers::new(objects, &secrets, means.authorities.clone());
     let modules = Arc::new(Modules::new(options, sandbox));
     Ok(Preparer::new(modules, servers, lookup, Handle::current()))
 }
