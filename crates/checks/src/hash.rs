@@ -49,9 +49,14 @@ const BOOKKEEPING: [&str; 7] = [
     "deletionTimestamp",
 ];
 
-/// An object as it is judged: without its status and without bookkeeping. Nulls are as if they were not
-/// there, as an API server has it.
+/// An object as it is judged: without its status and without bookkeeping, and of a Secret without what
+/// is secret, which nobody may find in a report or guess from a hash. Fields that are null are as if they
+/// were not there, as an API server has it.
 pub fn content(mut object: Value) -> Value {
+    drop_nulls(&mut object);
+    if object["apiVersion"] == "v1" && object["kind"] == "Secret" {
+        hide(&mut object);
+    }
     if let Some(fields) = object.as_object_mut() {
         fields.remove("status");
         if let Some(metadata) = fields.get_mut("metadata").and_then(Value::as_object_mut) {
@@ -72,6 +77,29 @@ pub fn content(mut object: Value) -> Value {
         }
     }
     object
+}
+
+/// Leaves of a Secret the names of what it holds.
+fn hide(secret: &mut Value) {
+    for field in ["data", "stringData"] {
+        match secret.get_mut(field) {
+            Some(Value::Object(held)) => held.values_mut().for_each(|value| *value = "".into()),
+            Some(other) => *other = "".into(),
+            None => {}
+        }
+    }
+}
+
+/// In a list a null keeps its place.
+fn drop_nulls(value: &mut Value) {
+    match value {
+        Value::Object(fields) => {
+            fields.retain(|_, value| !value.is_null());
+            fields.values_mut().for_each(drop_nulls);
+        }
+        Value::Array(items) => items.iter_mut().for_each(drop_nulls),
+        _ => {}
+    }
 }
 
 /// The hash of an object as it is judged, and of what it depends on beside that.
@@ -121,9 +149,53 @@ mod tests {
             (json!({"/metadata/annotations": {"c": "e"}}), true),
             (json!({"/spec/x": 2}), true),
             (json!({"/data": {"k": "v"}}), true),
+            (json!({"/spec/y": null}), false),
+            (json!({"/spec/y": {"z": null}}), true),
+            (json!({"/spec/y": [null]}), true),
         ] {
             assert_eq!(pod(change.clone()) != plain, differs, "{change}");
         }
+    }
+
+    #[test]
+    fn fields_that_are_null_are_not_there() {
+        let (written, judged) = (
+            json!({"metadata": {"name": "a", "labels": null, "annotations": {"b": null}},
+                "spec": {"a": [{"b": null, "c": 1}, null], "d": {"e": null}}}),
+            json!({"metadata": {"name": "a"}, "spec": {"a": [{"c": 1}, null], "d": {}}}),
+        );
+        assert_eq!(content(written), judged);
+    }
+
+    #[test]
+    fn nothing_of_what_a_secret_holds_is_judged_but_its_names() {
+        let secret = |api_version: &str, kind: &str, data: Value| {
+            json!({"apiVersion": api_version, "kind": kind, "type": "Opaque",
+                "metadata": {"name": "a"}, "data": data, "stringData": data})
+        };
+        let word = json!({"user": "YWRtaW4=", "odd": {"deep": ["x"]}});
+        for (api_version, kind, held, judged) in [
+            ("v1", "Secret", word.clone(), json!({"user": "", "odd": ""})),
+            ("v1", "Secret", "bare".into(), "".into()),
+            ("v1", "Secret", json!(["listed"]), "".into()),
+            ("v1", "Secret", json!({}), json!({})),
+            // Whoever calls his own kind so says himself what is in it.
+            ("example.com/v1", "Secret", word.clone(), word.clone()),
+            ("v1", "ConfigMap", word.clone(), word.clone()),
+        ] {
+            let expected = secret(api_version, kind, judged);
+            assert_eq!(content(secret(api_version, kind, held)), expected);
+        }
+        let (one, other) = (json!({"key": "one"}), json!({"key": "other"}));
+        assert_eq!(
+            hash(secret("v1", "Secret", one)),
+            hash(secret("v1", "Secret", other))
+        );
+        let (one, other) = (json!({"one": "key"}), json!({"other": "key"}));
+        assert_ne!(
+            hash(secret("v1", "Secret", one)),
+            hash(secret("v1", "Secret", other))
+        );
     }
 
     #[test]
