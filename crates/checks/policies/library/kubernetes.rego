@@ -6,11 +6,15 @@ package lib.kubernetes
 
 import rego.v1
 
-# The object itself. Gatekeeper wraps it into a review.
+# The object itself. Gatekeeper wraps it into a review, which is no object of its own; a field of
+# that name in an object wraps nothing.
 
 default is_gatekeeper := false
 
-is_gatekeeper if is_object(input.review.object)
+is_gatekeeper if {
+	is_object(input.review.object)
+	not input.apiVersion
+}
 
 object := input.review.object if is_gatekeeper
 
