@@ -13,6 +13,8 @@ use std::collections::BTreeMap;
 pub const PREFIX: &str = "exception.audit.kubewarden.io/";
 /// The longest reason that is shown, in bytes.
 const LONGEST: usize = 500;
+/// The longest date that is shown, in bytes; none that is one is longer.
+const LONGEST_DATE: usize = 60;
 
 /// The exceptions of an object, by the checks they are from.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -96,14 +98,15 @@ impl Exception {
         let flaw = match end {
             _ if bare => Some("write `until 2027-01-31: reason`".to_owned()),
             Some((until, None)) => Some(format!(
-                "{until:?} is no date; write `until 2027-01-31: reason`"
+                "{:?} is no date; write `until 2027-01-31: reason`",
+                clip(until, LONGEST_DATE)
             )),
             _ if reason.is_empty() => Some("it gives no reason".to_owned()),
             _ => None,
         };
         Exception {
             reason: clip(reason, LONGEST).into(),
-            until: end.and_then(|(until, end)| Some((until.to_owned(), end?))),
+            until: end.and_then(|(until, end)| Some((clip(until, LONGEST_DATE).into(), end?))),
             flaw,
         }
     }
@@ -200,6 +203,20 @@ mod tests {
             let finding = judged(written);
             assert!(finding.is_failure(), "{written}");
             assert_eq!(finding.messages, ["wrong", said], "{written}");
+        }
+    }
+
+    #[test]
+    fn nothing_of_an_exception_is_told_at_any_length() {
+        let odd = "\u{1}".repeat(200_000);
+        for written in [
+            format!("until {odd}: x"),
+            format!("until 2026-06-14T00:00:00.{}Z: x", "0".repeat(200_000)),
+            format!("until 2026-06-14: {odd}"),
+            odd.clone(),
+        ] {
+            let said = format!("{:?}", judged(&written));
+            assert!(said.len() < 5_000, "{} bytes", said.len());
         }
     }
 

@@ -2,7 +2,7 @@
 //! their places, and how many failed by severity. The two hashes it was made from are labels, so that
 //! whether it is still right is known without reading it.
 
-use crate::check::{Finding, Outcome, Severity};
+use crate::check::{Description, Finding, Outcome, Severity};
 use crate::hash;
 use crate::kinds;
 use serde_json::{Map, Value, json};
@@ -28,6 +28,8 @@ pub const MANAGED_BY: &str = "app.kubernetes.io/managed-by";
 pub const MANAGER: &str = "muster";
 /// The most that all messages of a report may take: an object has to fit into etcd.
 const ROOM: usize = 512 * 1024;
+/// The identifier of the entry that says how many others there is no room for.
+const LEFT_OUT: &str = "left-out";
 
 /// What a report was made from.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -232,26 +234,56 @@ pub fn summary(findings: &[Finding]) -> Value {
     })
 }
 
+/// What is told of checks, as far as there is room for it. What is left out is counted.
 fn checks(findings: &[Finding], all: bool) -> Vec<Value> {
     let told = findings.iter();
     let told = told.filter(|finding| all || finding.outcome != Outcome::Pass);
     let mut room = ROOM;
-    let mut checks = Vec::new();
+    let (mut checks, mut left) = (Vec::new(), Vec::new());
     for finding in told {
         let check = check(finding);
         let size = check.to_string().len();
-        if size > room {
-            break;
+        match room.checked_sub(size) {
+            Some(rest) => {
+                room = rest;
+                checks.push(check);
+            }
+            None => left.push(finding),
         }
-        room -= size;
-        checks.push(check);
+    }
+    if !left.is_empty() {
+        checks.push(left_out(&left));
     }
     checks
 }
 
+/// The entry that stands for those for which there is no room.
+fn left_out(left: &[&Finding]) -> Value {
+    let outcome = match left.iter().all(|finding| is_success(finding)) {
+        true => Outcome::Pass,
+        false => Outcome::Fail,
+    };
+    let worst = left.iter().map(|finding| finding.check.severity).min();
+    check(&Finding {
+        check: Description {
+            id: LEFT_OUT.into(),
+            title: "Checks that are not shown".into(),
+            severity: worst.unwrap_or_default(),
+            category: "Report".into(),
+            ..Description::default()
+        },
+        place: None,
+        outcome,
+        messages: vec![format!(
+            "the report would be too long: {} more are not shown here; the summary counts them",
+            left.len()
+        )],
+    })
+}
+
 fn check(finding: &Finding) -> Value {
     let mut check = json!(finding.check);
-    check["success"] = matches!(finding.outcome, Outcome::Pass | Outcome::Exempt(_)).into();
+    check["success"] = is_success(finding).into();
     if !finding.messages.is_empty() {
         check["messages"] = json!(finding.messages);
     }
@@ -264,6 +296,10 @@ fn check(finding: &Finding) -> Value {
         Outcome::Pass | Outcome::Fail => {}
     }
     check
+}
+
+fn is_success(finding: &Finding) -> bool {
+    matches!(finding.outcome, Outcome::Pass | Outcome::Exempt(_))
 }
 
 #[cfg(test)]
@@ -313,5 +349,66 @@ mod tests {
         ] {
             assert_eq!(decide(there, wanted), action, "{there:?} {wanted:?}");
         }
+    }
+
+    #[test]
+    fn one_check_without_room_hides_no_other() {
+        let finding = |id: &str, severity: Severity, outcome: Outcome, size: usize| Finding {
+            check: Description {
+                id: id.into(),
+                severity,
+                ..Description::default()
+            },
+            place: None,
+            outcome,
+            messages: vec!["x".repeat(size)],
+        };
+        let (high, low) = (Severity::High, Severity::Low);
+        let (fail, pass) = (|| Outcome::Fail, || Outcome::Pass);
+        for (findings, expected) in [
+            (vec![], vec![]),
+            (vec![finding("a", high, fail(), 9)], vec!["a HIGH false"]),
+            (
+                vec![
+                    finding("a", high, fail(), ROOM),
+                    finding("b", low, fail(), 9),
+                    finding("c", low, fail(), ROOM),
+                    finding("d", low, pass(), 9),
+                ],
+                vec!["b LOW false", "d LOW true", "left-out HIGH false"],
+            ),
+            (
+                vec![finding("a", low, pass(), ROOM)],
+                vec!["left-out LOW true"],
+            ),
+            (
+                (0..9)
+                    .map(|_| finding("a", low, fail(), ROOM / 3))
+                    .collect(),
+                vec!["a LOW false", "a LOW false", "left-out LOW false"],
+            ),
+        ] {
+            let checks = checks(&findings, true);
+            let shown: Vec<String> = checks
+                .iter()
+                .map(|check| {
+                    let text = |key: &str| check[key].as_str().unwrap_or_default();
+                    format!(
+                        "{} {} {}",
+                        text("checkID"),
+                        text("severity"),
+                        check["success"]
+                    )
+                })
+                .collect();
+            assert_eq!(shown, expected);
+            assert!(json!(checks).to_string().len() < ROOM + 1_000);
+        }
+        let many: Vec<Finding> = (0..9)
+            .map(|_| finding("a", low, fail(), ROOM / 3))
+            .collect();
+        let last = checks(&many, true).pop().unwrap();
+        let told = last["messages"][0].as_str().unwrap();
+        assert!(told.contains(": 7 more are not shown here"), "{told}");
     }
 }
