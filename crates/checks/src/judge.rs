@@ -6,13 +6,17 @@
 use crate::check::{Description, Exemption, Finding, Outcome, Place, Severity};
 use crate::exception::clip;
 use crate::kinds::Kind;
-use muster_rego::{Limits, LoadError, Metadata, Module, Program, Value};
+use muster_rego::{Limits, LoadError, Metadata, Module, Program, Subtype, Value};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The longest message, in bytes.
 const LONGEST: usize = 1_000;
-/// The most findings of one policy about one object.
+/// The longest description of a check, in bytes.
+const LONGEST_DESCRIPTION: usize = 4_000;
+/// The most results of one policy about one object.
 const MOST: usize = 200;
+/// The most messages of one finding.
+const MOST_MESSAGES: usize = 50;
 /// The category of a check that names none.
 const CATEGORY: &str = "Kubernetes Security Check";
 /// The places that a report knows.
@@ -81,34 +85,39 @@ impl Check {
         &self.description
     }
 
-    /// Whether its own words leave a kind out.
-    fn is_about(&self, kind: &Kind, namespace: Option<&str>) -> bool {
+    /// Whether its own words mean a kind, in whichever namespace.
+    pub fn is_about(&self, kind: &Kind) -> bool {
+        self.means(kind, |_| true)
+    }
+
+    /// Whether its own words mean a kind in a namespace.
+    fn is_about_in(&self, kind: &Kind, namespace: &str) -> bool {
+        self.means(kind, |wanted| is_same(&wanted.namespace, namespace))
+    }
+
+    /// Whether any of its selectors means a kind; without selectors it means every one.
+    fn means(&self, kind: &Kind, is_there: impl Fn(&Subtype) -> bool) -> bool {
         let selectors = &self.program.metadata().selectors;
-        let same = |wanted: &Option<String>, is: &str| {
-            wanted
-                .as_ref()
-                .is_none_or(|wanted| wanted.eq_ignore_ascii_case(is))
+        let is_meant = |wanted: &Subtype| {
+            let mut versions = kind.versions.iter();
+            is_same(&wanted.kind, &kind.kind)
+                && is_same(&wanted.group, &kind.group)
+                && (wanted.version.is_none()
+                    || versions.any(|version| is_same(&wanted.version, version)))
+                && is_there(wanted)
         };
-        selectors.iter().all(|selector| {
-            let mut subtypes = selector.subtypes.iter();
-            let meant = selector.subtypes.is_empty()
-                || subtypes.any(|wanted| {
-                    same(&wanted.kind, &kind.kind)
-                        && same(&wanted.group, &kind.group)
-                        && same(&wanted.namespace, namespace.unwrap_or_default())
-                        && (wanted.version.is_none()
-                            || kind
-                                .versions
-                                .iter()
-                                .any(|version| same(&wanted.version, version)))
-                });
-            selector.kind_of_input.eq_ignore_ascii_case("kubernetes") && meant
-        })
+        let mut kubernetes = selectors
+            .iter()
+            .filter(|selector| selector.kind_of_input.eq_ignore_ascii_case("kubernetes"));
+        selectors.is_empty()
+            || kubernetes.any(|selector| {
+                selector.subtypes.is_empty() || selector.subtypes.iter().any(is_meant)
+            })
     }
 
     /// What the policy says of an object: one finding for each place, or one that all is well.
     pub fn judge(&self, input: &Value, kind: &Kind, namespace: Option<&str>) -> Vec<Finding> {
-        if !self.is_about(kind, namespace) {
+        if !self.is_about_in(kind, namespace.unwrap_or_default()) {
             return Vec::new();
         }
         let names = self.rules.iter().map(|rule| rule.name.as_str());
@@ -124,17 +133,18 @@ impl Check {
             .pop()
             .map(|value| endings(&value))
             .unwrap_or_default();
+        let values = self.rules.iter().zip(&values);
+        let results = values.flat_map(|(rule, value)| {
+            let results = results(value);
+            results.map(move |result| (rule, result))
+        });
         let mut said = Said::default();
-        for (rule, value) in self.rules.iter().zip(&values) {
-            let mut results = Vec::new();
-            collect(value, &mut results);
-            for result in results.into_iter().take(MOST) {
-                said.add(self.read(rule, &excepted, result));
-            }
+        for (rule, result) in results.take(MOST) {
+            said.add(self.read(rule, &excepted, result));
         }
         match said.0.is_empty() {
             true => vec![self.finding(Outcome::Pass, Vec::new())],
-            false => said.0.into_values().take(MOST).collect(),
+            false => said.findings(),
         }
     }
 
@@ -159,10 +169,10 @@ impl Check {
         };
         let told = field(result, "msg").or_else(|| field(result, "message"));
         let message = match (told, result) {
-            (Some(message), _) => message,
-            (None, Value::String(text)) => text.to_string(),
+            (Some(message), _) => message.to_owned(),
             (None, Value::Bool(true)) => "the object is refused".into(),
-            (None, other) => other.to_string(),
+            // One value may be in another many times, so it is not written out before it is clipped.
+            (None, other) => muster_rego::show(other, LONGEST),
         };
         let mut finding = self.finding(outcome, vec![clip(&message, LONGEST).into()]);
         let check = &mut finding.check;
@@ -176,11 +186,11 @@ impl Check {
             ("remediation", &mut check.remediation),
         ] {
             if let Some(text) = field(result, key) {
-                *into = clip(&text, LONGEST).into();
+                *into = clip(text, LONGEST).into();
             }
         }
         let severity = field(result, "severity");
-        if let Some(severity) = severity.as_deref().and_then(Severity::read) {
+        if let Some(severity) = severity.and_then(Severity::read) {
             check.severity = severity;
         }
         finding.place = place(result);
@@ -199,9 +209,9 @@ impl Rule {
     }
 }
 
-/// What was said, one finding for each check and place.
+/// What was said, one finding for each check and place, and how many messages of it are left out.
 #[derive(Default)]
-struct Said(BTreeMap<(String, Option<Place>, bool), Finding>);
+struct Said(BTreeMap<(String, Option<Place>, bool), (Finding, usize)>);
 
 impl Said {
     fn add(&mut self, finding: Finding) {
@@ -211,31 +221,55 @@ impl Said {
             finding.is_failure(),
         );
         match self.0.get_mut(&key) {
-            Some(known) => {
-                let new = finding.messages.into_iter();
-                let new: Vec<String> = new.filter(|one| !known.messages.contains(one)).collect();
-                known.messages.extend(new);
+            Some((known, more)) => {
+                for message in finding.messages {
+                    match known.messages.contains(&message) {
+                        true => {}
+                        false if known.messages.len() < MOST_MESSAGES => {
+                            known.messages.push(message);
+                        }
+                        false => *more += 1,
+                    }
+                }
             }
             None => {
-                self.0.insert(key, finding);
+                self.0.insert(key, (finding, 0));
             }
         }
     }
+
+    fn findings(self) -> Vec<Finding> {
+        let said = self.0.into_values();
+        said.map(|(mut finding, more)| {
+            if more > 0 {
+                finding.messages.push(format!("… and {more} more"));
+            }
+            finding
+        })
+        .collect()
+    }
+}
+
+/// Selectors write names as they like, and what they do not name is any.
+fn is_same(wanted: &Option<String>, is: &str) -> bool {
+    let wanted = wanted.as_ref();
+    wanted.is_none_or(|wanted| wanted.eq_ignore_ascii_case(is))
 }
 
 /// What is told of a policy; what it does not say follows from its name.
 fn describe(name: &str, metadata: &Metadata) -> Description {
-    let text = |text: &Option<String>| text.clone().unwrap_or_default();
+    let text = |text: &Option<String>, most: usize| {
+        let text = text.as_deref();
+        text.map(|text| clip(text, most).to_owned())
+    };
+    let long = |one: &Option<String>| text(one, LONGEST_DESCRIPTION).unwrap_or_default();
     Description {
-        id: metadata.id.clone().unwrap_or_else(|| name.to_owned()),
-        title: metadata
-            .title
-            .clone()
-            .unwrap_or_else(|| name.replace('_', " ")),
-        description: text(&metadata.description),
+        id: text(&metadata.id, LONGEST).unwrap_or_else(|| name.to_owned()),
+        title: text(&metadata.title, LONGEST).unwrap_or_else(|| name.replace('_', " ")),
+        description: long(&metadata.description),
         severity: rating(metadata).unwrap_or(Severity::Critical),
-        category: metadata.category.clone().unwrap_or_else(|| CATEGORY.into()),
-        remediation: text(&metadata.remediation),
+        category: text(&metadata.category, LONGEST).unwrap_or_else(|| CATEGORY.into()),
+        remediation: long(&metadata.remediation),
     }
 }
 
@@ -243,21 +277,22 @@ fn rating(metadata: &Metadata) -> Option<Severity> {
     metadata.severity.as_deref().and_then(Severity::read)
 }
 
-/// The results that the value of a rule is made of.
-fn collect<'v>(value: &'v Value, results: &mut Vec<&'v Value>) {
-    match value {
-        Value::Undefined | Value::Null | Value::Bool(false) => {}
-        Value::Set(items) => items.iter().for_each(|item| collect(item, results)),
-        Value::Array(items) => items.iter().for_each(|item| collect(item, results)),
+/// The results that the value of a rule is made of. What these are made of in turn is nobody's business:
+/// a value of forty lines can hold another as often as there are atoms.
+fn results(value: &Value) -> Box<dyn Iterator<Item = &Value> + '_> {
+    let all: Box<dyn Iterator<Item = &Value>> = match value {
+        Value::Set(items) => Box::new(items.iter()),
+        Value::Array(items) => Box::new(items.iter()),
         // `deny[message] if …` of Rego v1 makes an object of messages and of whether they hold.
         Value::Object(fields) if !fields.contains_key(&"msg".into()) && is_flagged(value) => {
             let held = fields
                 .iter()
                 .filter(|(_, holds)| **holds == Value::Bool(true));
-            held.for_each(|(result, _)| collect(result, results));
+            Box::new(held.map(|(result, _)| result))
         }
-        other => results.push(other),
-    }
+        other => Box::new(std::iter::once(other)),
+    };
+    Box::new(all.filter(|one| !matches!(one, Value::Undefined | Value::Null | Value::Bool(false))))
 }
 
 fn is_flagged(value: &Value) -> bool {
@@ -270,21 +305,20 @@ fn is_flagged(value: &Value) -> bool {
 
 /// The endings that are excepted: `exception contains ["a", "b"]`.
 fn endings(value: &Value) -> BTreeSet<String> {
-    let mut all = Vec::new();
-    collect(value, &mut all);
-    let texts = all.into_iter().filter_map(|one| match one {
+    let all = results(value).flat_map(results).take(MOST);
+    let texts = all.filter_map(|one| match one {
         Value::String(text) => Some(text.to_string()),
         _ => None,
     });
     texts.collect()
 }
 
-fn field(value: &Value, name: &str) -> Option<String> {
+fn field<'v>(value: &'v Value, name: &str) -> Option<&'v str> {
     let Value::Object(fields) = value else {
         return None;
     };
     match fields.get(&name.into())? {
-        Value::String(text) => Some(text.to_string()),
+        Value::String(text) => Some(text),
         _ => None,
     }
 }
@@ -294,23 +328,18 @@ fn place(result: &Value) -> Option<Place> {
     let Value::Object(fields) = result else {
         return None;
     };
-    let container = |value: String| Place {
-        sort: "Container".into(),
-        value,
+    let place = |sort: &str, value: &str| Place {
+        sort: sort.into(),
+        value: clip(value, LONGEST).into(),
     };
     if let Some(scope) = fields.get(&"scope".into()) {
         let (sort, value) = (field(scope, "type")?, field(scope, "value")?);
-        let known = PLACES.contains(&sort.as_str());
-        return known.then(|| Place {
-            sort,
-            value: clip(&value, LONGEST).into(),
-        });
+        return PLACES.contains(&sort).then(|| place(sort, value));
     }
     if let Some(name) = field(result, "container") {
-        return Some(container(name));
+        return Some(place("Container", name));
     }
     let cause = fields.get(&"cause".into())?;
-    field(cause, "image")
-        .and(field(cause, "name"))
-        .map(container)
+    let name = field(cause, "image").and(field(cause, "name"))?;
+    Some(place("Container", name))
 }
