@@ -91,19 +91,55 @@ pub struct Force {
     troubles: BTreeMap<PolicyId, Trouble>,
 }
 
-/// A version that is in force though something else is written.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+/// Versions that are in force though something else is written.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Remembered {
-    /// Which policy.
-    pub id: PolicyId,
-    /// What it says.
-    pub text: String,
-    /// What it is about; none for a library.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
-    pub kinds: Option<String>,
-    /// The libraries it was made for, if those are not in force.
-    #[serde(skip_serializing_if = "Vec::is_empty", default)]
-    pub libraries: Vec<(PolicyId, String)>,
+    policies: Vec<RememberedPolicy>,
+    /// Those libraries, by their places among all.
+    in_force: Vec<usize>,
+    /// Every library that somebody needs, once.
+    libraries: Vec<(PolicyId, String)>,
+}
+
+/// See [`Remembered`].
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct RememberedPolicy {
+    id: PolicyId,
+    text: String,
+    kinds: String,
+    /// The libraries it was made for. They are remembered whether or not they are in force: what is
+    /// written when it is recalled may be something else again.
+    libraries: Vec<usize>,
+}
+
+impl Remembered {
+    /// Whether there is nothing to remember.
+    pub fn is_empty(&self) -> bool {
+        self.policies.is_empty() && self.in_force.is_empty()
+    }
+
+    fn library(&self, place: usize) -> Option<(PolicyId, Arc<str>)> {
+        let (id, text) = self.libraries.get(place)?;
+        Some((id.clone(), text.as_str().into()))
+    }
+}
+
+/// Libraries on their way into memory.
+#[derive(Default)]
+struct Shelved<'f> {
+    places: BTreeMap<(&'f PolicyId, &'f str), usize>,
+    libraries: Vec<(PolicyId, String)>,
+}
+
+impl<'f> Shelved<'f> {
+    fn place(&mut self, (id, text): (&'f PolicyId, &'f Arc<str>)) -> usize {
+        let next = self.libraries.len();
+        let place = *self.places.entry((id, text)).or_insert(next);
+        if place == next {
+            self.libraries.push((id.clone(), text.to_string()));
+        }
+        place
+    }
 }
 
 impl Force {
@@ -277,63 +313,57 @@ impl Force {
     }
 
     /// What has to be remembered, so that it is in force after a restart.
-    pub fn remember(&self) -> Vec<Remembered> {
-        let policies = self.policies.values().filter(|one| !one.is_current);
-        let policies = policies.map(|one| Remembered {
+    pub fn remember(&self) -> Remembered {
+        let mut shelved = Shelved::default();
+        let older = self.policies.values().filter(|one| !one.is_current);
+        let policies = older.map(|one| RememberedPolicy {
             id: one.id.clone(),
             text: one.text.to_string(),
-            kinds: Some(one.kinds.to_string()),
-            libraries: match one.libraries == self.libraries {
-                true => Vec::new(),
-                false => owned(&one.libraries),
-            },
+            kinds: one.kinds.to_string(),
+            libraries: one.libraries.iter().map(|one| shelved.place(one)).collect(),
         });
-        let troubles = self
-            .troubles
-            .iter()
-            .filter(|(_, trouble)| trouble.is_library);
-        let libraries = troubles.filter_map(|(id, _)| {
-            let text = self.libraries.get(id)?.to_string();
-            let (kinds, libraries) = (None, Vec::new());
-            let id = id.clone();
-            Some(Remembered {
-                id,
-                text,
-                kinds,
-                libraries,
-            })
-        });
-        libraries.chain(policies).collect()
+        let policies = policies.collect();
+        // Those that cannot be used as they are written, and all of a source that cannot be read.
+        let is_older = |id: &PolicyId| {
+            let of_it = self.troubles.get(id);
+            of_it.is_some_and(|trouble| trouble.is_library)
+                || self.troubles.contains_key(&PolicyId::new(&id.source, ""))
+        };
+        let in_force = self.libraries.iter().filter(|(id, _)| is_older(id));
+        Remembered {
+            policies,
+            in_force: in_force.map(|one| shelved.place(one)).collect(),
+            libraries: shelved.libraries,
+        }
     }
 
     /// Takes up what was remembered, before anything that is written is.
-    pub fn recall(remembered: Vec<Remembered>) -> Force {
+    pub fn recall(remembered: &Remembered) -> Force {
         let mut force = Force::default();
-        let (policies, libraries): (Vec<_>, Vec<_>) =
-            remembered.into_iter().partition(|one| one.kinds.is_some());
-        let libraries = libraries.into_iter().map(|one| (one.id, one.text.into()));
-        force.libraries = Arc::new(libraries.collect());
-        for one in policies {
-            let made_for = match one.libraries.is_empty() {
-                true => force.libraries.clone(),
-                false => {
-                    let libraries = one.libraries.into_iter();
-                    Arc::new(libraries.map(|(id, text)| (id, text.into())).collect())
-                }
-            };
-            let kinds = Kinds::read(one.kinds.as_deref().unwrap_or_default());
+        let libraries = |places: &[usize]| -> Arc<Libraries> {
+            let places = places.iter();
+            Arc::new(
+                places
+                    .filter_map(|place| remembered.library(*place))
+                    .collect(),
+            )
+        };
+        force.libraries = libraries(&remembered.in_force);
+        for one in &remembered.policies {
+            let made_for = libraries(&one.libraries);
+            let kinds = Kinds::read(&one.kinds);
             let check = Check::load(&one.id.name, &one.text, &own_libraries(&made_for));
             // What worked once works again, unless another Muster remembered it.
             if let (Ok(kinds), Ok(check)) = (kinds, check) {
                 let accepted = Accepted {
                     id: one.id.clone(),
-                    text: one.text.into(),
+                    text: one.text.as_str().into(),
                     kinds,
                     libraries: made_for,
                     check: Arc::new(check),
                     is_current: false,
                 };
-                force.policies.insert(one.id, Arc::new(accepted));
+                force.policies.insert(one.id.clone(), Arc::new(accepted));
             }
         }
         force
@@ -416,11 +446,4 @@ fn is_library(policy: &Policy) -> bool {
         matches!(&line[..end], "deny" | "violation" | "warn")
     };
     policy.is_maybe_library && !policy.text.lines().any(refuses)
-}
-
-fn owned(libraries: &Libraries) -> Vec<(PolicyId, String)> {
-    let libraries = libraries.iter();
-    libraries
-        .map(|(id, text)| (id.clone(), text.to_string()))
-        .collect()
 }

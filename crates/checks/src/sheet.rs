@@ -14,7 +14,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// How findings are made of what policies say; a new number has everything judged anew.
-const FORM: &str = "1";
+const FORM: &str = "2";
 
 /// The policies about a kind.
 #[derive(Clone, Debug)]
@@ -28,7 +28,7 @@ impl Sheet {
     pub fn of(force: &Force, kind: &Kind, served: &[Kind]) -> Option<Sheet> {
         let policies = force.policies();
         let policies: Vec<Arc<Accepted>> = policies
-            .filter(|policy| policy.kinds.include(kind, served))
+            .filter(|policy| policy.kinds.include(kind, served) && policy.check.is_about(kind))
             .cloned()
             .collect();
         if policies.is_empty() {
@@ -62,6 +62,15 @@ impl Sheet {
         &self.hash
     }
 
+    /// What a report of their answers depends on, beside the object; `all` is whether checks that are
+    /// kept are told too.
+    pub fn report_hash(&self, all: bool) -> String {
+        match all {
+            true => hash::of([&*self.hash, "all"]),
+            false => self.hash.clone(),
+        }
+    }
+
     /// The policies.
     pub fn policies(&self) -> &[Arc<Accepted>] {
         &self.policies
@@ -82,8 +91,10 @@ impl Sheet {
         let mut findings: Vec<Finding> = judged
             .flat_map(|policy| policy.check.judge(&input, kind, namespace))
             .collect();
-        for finding in &mut findings {
-            object.exceptions.apply(finding, now);
+        if let Some(exceptions) = &object.exceptions {
+            for finding in &mut findings {
+                exceptions.apply(finding, now);
+            }
         }
         findings.sort_by(|one, other| {
             let key = |finding: &Finding| (finding.check.severity, finding.check.id.clone());
@@ -99,27 +110,32 @@ impl Sheet {
 #[derive(Clone, Debug)]
 pub struct Object {
     content: Value,
-    exceptions: Exceptions,
+    /// None if they do not count.
+    exceptions: Option<Exceptions>,
 }
 
 impl Object {
-    /// Without what is not judged.
-    pub fn new(object: Value) -> Object {
+    /// Without what is not judged; `exceptions` is whether those on the object count.
+    pub fn new(object: Value, exceptions: bool) -> Object {
         let content = hash::content(object);
-        let exceptions = Exceptions::read(&content);
+        let exceptions = exceptions.then(|| Exceptions::read(&content));
         Object {
             content,
             exceptions,
         }
     }
 
-    /// Covers everything that is judged, and which of its exceptions have ended.
+    /// Covers everything that is judged, and which of its exceptions have ended, or that none count.
     pub fn hash(&self, now: Timestamp) -> String {
-        hash::of_content(&self.content, self.exceptions.passed(now))
+        match &self.exceptions {
+            Some(exceptions) => hash::of_content(&self.content, exceptions.passed(now)),
+            // No check is called that.
+            None => hash::of_content(&self.content, ["no exceptions"]),
+        }
     }
 
     /// When it would be judged differently though nothing has changed.
     pub fn turns(&self, now: Timestamp) -> Option<Timestamp> {
-        self.exceptions.next_end(now)
+        self.exceptions.as_ref()?.next_end(now)
     }
 }

@@ -12,6 +12,7 @@ use muster_audit::{Auditor, ConfigAuditor, ConfigSettings, Metrics, Scope, Setti
 use muster_checks::force::Choice;
 use muster_policy::report::Format;
 use muster_wasm::{Options, Sandbox};
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -122,20 +123,12 @@ pub(crate) struct Auditing {
     config_audit: Switch,
     #[command(flatten)]
     checks: Checks,
-    /// Leave resources alone that have one of these labels, whatever its value.
-    #[arg(
-        long,
-        env = "MUSTER_SKIP_LABELS",
-        value_name = "LABEL",
-        value_delimiter = ','
-    )]
-    skip_labels: Vec<String>,
     /// Whether reports tell of the checks that a resource passes, too.
     #[arg(long, env = "MUSTER_PASSED_CHECKS", value_enum, default_value = "off")]
     passed_checks: Switch,
 }
 
-/// Which checks of configuration there are, beside those that people write.
+/// Which checks of configuration there are, beside those that people write, and what is left out.
 #[derive(Args)]
 pub(crate) struct Checks {
     /// Whether the checks that come with Muster are made.
@@ -154,9 +147,31 @@ pub(crate) struct Checks {
         value_delimiter = ','
     )]
     disable_checks: Vec<String>,
+    /// Leave resources alone that have one of these labels, whatever its value, when configuration is
+    /// checked.
+    #[arg(
+        long,
+        env = "MUSTER_SKIP_LABELS",
+        value_name = "LABEL",
+        value_delimiter = ','
+    )]
+    skip_labels: Vec<String>,
+    /// Whether an annotation of a resource exempts it from a check. See docs/config-audit.md.
+    #[arg(long, env = "MUSTER_EXCEPTIONS", value_enum, default_value = "on")]
+    exceptions: Switch,
 }
 
 impl Checks {
+    /// Resources with one of these labels are left alone.
+    pub(crate) fn skip_labels(&self) -> BTreeSet<String> {
+        self.skip_labels.iter().cloned().collect()
+    }
+
+    /// Whether exceptions count that are annotations of resources.
+    pub(crate) fn exceptions(&self) -> bool {
+        self.exceptions == Switch::On
+    }
+
     /// Which of them are wanted.
     pub(crate) fn choice(&self) -> Choice {
         Choice {
@@ -230,7 +245,8 @@ impl Auditing {
             namespaces: vec![TRIVY_OPERATOR.into()],
             scope: self.scope(),
             choice: self.checks.choice(),
-            skip_labels: self.skip_labels.iter().cloned().collect(),
+            skip_labels: self.checks.skip_labels(),
+            exceptions: self.checks.exceptions(),
             all: self.passed_checks == Switch::On,
             parallel: self.parallel(),
             requests_per_second: self.audit_requests_per_second,

@@ -126,14 +126,14 @@ impl ConfigAuditor {
         let name = report_name(&subject);
         let value = object.into_value(&served_as(&desk));
         let is_judged = self.is_judged(at, &desk, &value);
-        let judged = sheet::Object::new(value);
+        let judged = sheet::Object::new(value, self.settings.exceptions);
         let wanted = desk
             .sheet
             .as_ref()
             .filter(|_| is_judged)
             .map(|sheet| Hashes {
                 spec: judged.hash(now()),
-                config: sheet.hash().into(),
+                config: sheet.report_hash(self.settings.all),
             });
         let kept = self.state().reports.get(&name).cloned();
         // A report on an earlier object of that name is none on this one.
@@ -159,7 +159,7 @@ impl ConfigAuditor {
                 self.settings
                     .metrics
                     .evaluated(&desk.kind.kind, sheet.policies().len());
-                let kind = desk.kind.clone();
+                let (kind, by) = (desk.kind.clone(), sheet.hash().to_owned());
                 let work = move || sheet.judge(&kind, &judged, now());
                 // It is never closed.
                 let turn = self.judging.acquire().await;
@@ -174,10 +174,26 @@ impl ConfigAuditor {
                     all: self.settings.all,
                 };
                 let written = report::report(&subject, &findings, &writing);
-                self.write(name, &subject, hashes, written, kept).await
+                self.write(name, &subject, hashes, written, kept).await?;
+                self.doubt_judge(at, &by);
+                Ok(())
             }
             (Action::Delete, ..) => self.take_away(at).await,
             _ => Ok(()),
+        }
+    }
+
+    /// Has an object looked at again if who judged it does so no longer. Whoever settled that meanwhile
+    /// knew nothing of a report that was just being written.
+    fn doubt_judge(&self, at: &Whereabouts, by: &str) {
+        let state = self.state();
+        let sheet = state.desks.get(&at.place).map(|desk| &desk.sheet);
+        let is_current = sheet
+            .and_then(Option::as_ref)
+            .is_some_and(|sheet| sheet.hash() == by);
+        drop(state);
+        if !is_current {
+            self.want(Task::Look(at.clone()), Duration::ZERO);
         }
     }
 
@@ -294,11 +310,13 @@ impl ConfigAuditor {
                 let page = match tokio::time::timeout(PATIENCE, api.list(&parameters)).await {
                     Ok(Ok(page)) => page,
                     Ok(Err(error)) => {
-                        let (why, resource) = (refusal(&error), &place.1);
-                        tracing::warn!(why, resource, "listing what is to be checked");
+                        self.unlisted(&place, part, Some(&refusal(&error)));
                         return self.want(Task::Sweep(place), AGAIN);
                     }
-                    Err(_) => return self.want(Task::Sweep(place), AGAIN),
+                    Err(_) => {
+                        self.unlisted(&place, part, Some("no answer in time"));
+                        return self.want(Task::Sweep(place), AGAIN);
+                    }
                 };
                 for object in page.items {
                     self.there(&place, object).await;
@@ -308,6 +326,7 @@ impl ConfigAuditor {
                     None => break,
                 }
             }
+            self.unlisted(&place, part, None);
         }
     }
 }
@@ -339,3 +358,6 @@ fn subject_of(desk: &Desk, at: &Whereabouts, uid: &str) -> Subject {
 fn report_name(subject: &Subject) -> ReportName {
     (subject.namespace.clone(), subject.report_name())
 }
+
+#[cfg(test)]
+mod tests;

@@ -42,6 +42,7 @@ pub struct ConfigMetrics {
     reports: Family<OutcomeLabels, Counter>,
     requests: Family<RequestLabels, Counter>,
     policies: Family<StateLabels, Gauge>,
+    unlisted: Gauge,
     kept: Gauge,
     pending: Gauge,
 }
@@ -74,6 +75,11 @@ impl ConfigMetrics {
             "policies",
             "Policies and libraries: in force, refused, or refused with an older version in force",
             self.policies.clone(),
+        );
+        audit.register(
+            "unlisted",
+            "Resources that policies are about and that cannot be listed",
+            self.unlisted.clone(),
         );
         audit.register("objects", "Objects that have a report", self.kept.clone());
         audit.register(
@@ -109,6 +115,10 @@ impl ConfigMetrics {
     pub(super) fn policies(&self, state: Word, count: usize) {
         let labels = StateLabels { state };
         self.policies.get_or_create(&labels).set(count as i64);
+    }
+
+    pub(super) fn unlisted(&self, count: usize) {
+        self.unlisted.set(count as i64);
     }
 
     pub(super) fn know(&self, reports: usize, pending: usize) {

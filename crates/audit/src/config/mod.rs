@@ -7,12 +7,17 @@
 //! kind, and so what is watched and looked at ([`settle`]); every object goes through [`look`]; what
 //! cannot be in force is told ([`tell`]).
 
+mod changed;
 mod follow;
 mod look;
 mod metrics;
 mod settle;
 mod shelf;
+mod status;
 mod tell;
+#[cfg(test)]
+mod testing;
+mod unlisted;
 
 pub use metrics::ConfigMetrics;
 
@@ -55,6 +60,8 @@ pub struct ConfigSettings {
     pub choice: Choice,
     /// Objects with one of these labels are left alone.
     pub skip_labels: BTreeSet<String>,
+    /// Whether exceptions count that are annotations of objects.
+    pub exceptions: bool,
     /// Whether reports tell of checks that are kept, too.
     pub all: bool,
     /// How many objects are judged at once.
@@ -90,6 +97,8 @@ enum Task {
     Settle,
     /// See whether there is a policy by now about a kind that had none.
     Reconcile(Place),
+    /// Tell how policies are.
+    Tell,
     /// Look at all objects of a resource.
     Sweep(Place),
     /// Look at one object.
@@ -147,6 +156,8 @@ struct State {
     force: Arc<Force>,
     desks: HashMap<Place, Desk>,
     reports: HashMap<ReportName, Kept>,
+    /// What cannot be listed, in which namespace, and why.
+    unlisted: BTreeMap<(Place, Option<String>), String>,
     /// How often in a row something could not be done about an object.
     failures: HashMap<Whereabouts, u32>,
 }

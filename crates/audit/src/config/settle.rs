@@ -2,11 +2,13 @@
 //! what is watched, looked at again, or no longer reported on. A kind whose policies are the same as
 //! before is not touched.
 
+use super::changed::changed;
 use super::look::{Job, whereabouts};
-use super::{ConfigAuditor, Desk, Source, State, Task};
+use super::{ConfigAuditor, Desk, Source, Task};
 use crate::ledger::Place;
 use crate::object::resource;
 use crate::resources::{Observation, Seen, number};
+use crate::scope::Scope;
 use crate::served;
 use kube::{Api, ResourceExt};
 use muster_checks::force::{Force, Sources};
@@ -50,6 +52,7 @@ impl ConfigAuditor {
                     Task::Discover => self.discover().await,
                     Task::Settle => self.settle(&mut watches, stop).await,
                     Task::Reconcile(place) => self.reconcile(place),
+                    Task::Tell => self.tell().await,
                     Task::Verify => self.verify(),
                     // Errands are somebody else's.
                     Task::Sweep(_) | Task::Look(_) | Task::Doubt(_) => {}
@@ -103,12 +106,15 @@ impl ConfigAuditor {
             let mut state = self.state();
             let before = std::mem::replace(&mut state.desks, desks);
             state.has_begun = true;
-            changed(&before, &state)
+            state.forget_unlisted();
+            changed(&before, &state.desks)
         };
-        for place in &changed.left {
+        for place in changed.left.iter().chain(&changed.gone) {
             if let Some((_, stop)) = watches.resources.remove(place) {
                 stop.cancel();
             }
+        }
+        for place in &changed.left {
             self.leave(place).await;
         }
         for place in changed.judged {
@@ -134,25 +140,7 @@ impl ConfigAuditor {
         let work = move || {
             let mut force = Force::clone(&before);
             force.update(&written(&sources), &kinds, &choice);
-            let audited = served.iter().filter(|one| one.is_audited());
-            let desks: HashMap<Place, Desk> = audited
-                .map(|served| {
-                    let kind = kind(served);
-                    let place = Place::new((served.group.clone(), served.resource.clone()));
-                    // What is out of scope may have been in it when its reports were written.
-                    let sheet = match scope.includes(served) {
-                        true => Sheet::of(&force, &kind, &kinds).map(Arc::new),
-                        false => None,
-                    };
-                    let served = Arc::new(served.clone());
-                    let desk = Desk {
-                        served,
-                        kind,
-                        sheet,
-                    };
-                    (place, desk)
-                })
-                .collect();
+            let desks = desks_of(&force, &served, &kinds, &scope);
             (force, desks)
         };
         match tokio::task::spawn_blocking(work).await {
@@ -253,10 +241,12 @@ impl ConfigAuditor {
                         let at = whereabouts(place, &object);
                         self.crew.hand(&object.name_any(), Job::Again(at)).await;
                     }
-                    Seen::All(listed) => self.listed(place, namespace, &listed).await,
+                    Seen::All(listed) => {
+                        self.unlisted(place, namespace, None);
+                        self.listed(place, namespace, &listed).await;
+                    }
                     Seen::Trouble { why, is_unserved } => {
-                        let resource = &place.1;
-                        tracing::warn!(why, resource, "watching what is to be checked");
+                        self.unlisted(place, namespace, Some(&why));
                         if is_unserved {
                             self.want(Task::Discover, Duration::from_secs(1));
                         }
@@ -326,50 +316,35 @@ impl ConfigAuditor {
     }
 }
 
-/// What has to be done about which resources.
-#[derive(Debug, Default)]
-struct Changed {
-    judged: Vec<Place>,
-    left: Vec<Place>,
+/// Who judges what.
+pub(super) fn desks_of(
+    force: &Force,
+    served: &[Served],
+    kinds: &[Kind],
+    scope: &Scope,
+) -> HashMap<Place, Desk> {
+    let audited = served.iter().filter(|one| one.is_audited());
+    audited
+        .map(|served| {
+            let kind = kind(served);
+            let place = Place::new((served.group.clone(), served.resource.clone()));
+            // What is out of scope may have been in it when its reports were written.
+            let sheet = match scope.includes(served) {
+                true => Sheet::of(force, &kind, kinds).map(Arc::new),
+                false => None,
+            };
+            let served = Arc::new(served.clone());
+            let desk = Desk {
+                served,
+                kind,
+                sheet,
+            };
+            (place, desk)
+        })
+        .collect()
 }
 
-/// What is judged differently than before. Whether an object is judged at all may depend on who judges
-/// the kind of its owner, so where a workload changes all of them are looked at.
-fn changed(before: &HashMap<Place, Desk>, state: &State) -> Changed {
-    let hash = |desk: &Desk| desk.sheet.as_ref().map(|sheet| sheet.hash().to_owned());
-    let differs = |place: &Place, desk: &Desk| {
-        before
-            .get(place)
-            .is_none_or(|old| hash(old) != hash(desk) || old.served != desk.served)
-    };
-    let owners = state.desks.iter().any(|(place, desk)| {
-        desk.kind.is_workload()
-            && before
-                .get(place)
-                .is_some_and(|old| covered(old) != covered(desk))
-    });
-    let mut changed = Changed::default();
-    for (place, desk) in &state.desks {
-        let is_known = before.contains_key(place);
-        match &desk.sheet {
-            Some(_) if differs(place, desk) || owners && desk.kind.is_workload() => {
-                changed.judged.push(place.clone());
-            }
-            None if differs(place, desk) || !is_known => changed.left.push(place.clone()),
-            _ => {}
-        }
-    }
-    changed
-}
-
-/// The policies that judge a kind, by name.
-fn covered(desk: &Desk) -> Vec<String> {
-    let sheet = desk.sheet.iter();
-    let policies = sheet.flat_map(|sheet| sheet.policies());
-    policies.map(|policy| policy.id.to_string()).collect()
-}
-
-fn kind(served: &Served) -> Kind {
+pub(super) fn kind(served: &Served) -> Kind {
     Kind {
         group: served.group.clone(),
         kind: served.kind.clone(),

@@ -3,7 +3,8 @@
 //! written in. The same ConfigMap remembers versions that are in force though something else is written,
 //! so that a restart does not lose them.
 
-use super::{ConfigAuditor, State};
+use super::ConfigAuditor;
+use super::status::{self, LAST_GOOD};
 use crate::book::{is_absent, is_conflict};
 use k8s_openapi::api::core::v1::{ConfigMap, Event};
 use kube::Api;
@@ -11,7 +12,7 @@ use kube::api::{ObjectMeta, Patch, PatchParams, PostParams};
 use muster_checks::force::{Force, Remembered};
 use muster_checks::report::{MANAGED_BY, MANAGER};
 use muster_checks::{PolicyId, Trouble, hash};
-use serde_json::{Value, json};
+use serde_json::json;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,12 +20,6 @@ use tokio_util::sync::CancellationToken;
 
 /// The ConfigMap.
 const NAME: &str = "muster-config-audit";
-/// Its keys.
-const KINDS: &str = "kinds.json";
-const PROBLEMS: &str = "problems.json";
-const LAST_GOOD: &str = "last-good.json";
-/// More than this does not fit into a ConfigMap beside the rest.
-const ROOM: usize = 700 * 1024;
 /// How long it is waited before what could not be read is read again.
 const AGAIN: Duration = Duration::from_secs(2);
 /// How much of a reason an Event tells.
@@ -46,10 +41,11 @@ impl ConfigAuditor {
             };
             match found {
                 Ok(text) => {
-                    let remembered: Vec<Remembered> = text
+                    let remembered: Remembered = text
                         .and_then(|text| serde_json::from_str(&text).ok())
                         .unwrap_or_default();
-                    let recalled = tokio::task::spawn_blocking(|| Force::recall(remembered)).await;
+                    let recall = move || Force::recall(&remembered);
+                    let recalled = tokio::task::spawn_blocking(recall).await;
                     self.state().force = Arc::new(recalled.unwrap_or_default());
                     return true;
                 }
@@ -64,7 +60,10 @@ impl ConfigAuditor {
 
     /// Tells how policies are.
     pub(super) async fn tell(&self) {
-        let force = self.state().force.clone();
+        let (force, unlisted) = {
+            let state = self.state();
+            (state.force.clone(), state.count_unlisted())
+        };
         let older = force
             .troubles()
             .values()
@@ -77,11 +76,15 @@ impl ConfigAuditor {
         );
         metrics.policies("refused", force.troubles().len() - older);
         metrics.policies("older", older);
+        metrics.unlisted(unlisted);
         // Of several that share the work, one tells.
         if !self.settings.scope.shard.is_first() {
             return;
         }
-        let data = data(&self.state(), &force);
+        let data = {
+            let state = self.state();
+            status::data(&state, &force, self.settings.all)
+        };
         if let Err(error) = self.note(data).await {
             tracing::warn!(%error, "telling how policies are");
         }
@@ -174,49 +177,4 @@ fn told(id: &PolicyId, trouble: &Trouble) -> String {
     };
     let why: String = trouble.why.chars().take(LONGEST).collect();
     format!("{what}: {why}{then}")
-}
-
-/// What the ConfigMap says.
-fn data(state: &State, force: &Force) -> BTreeMap<String, String> {
-    let kinds: BTreeMap<String, Value> = state
-        .desks
-        .values()
-        .filter_map(|desk| {
-            let sheet = desk.sheet.as_ref()?;
-            let policies = sheet.policies().iter().map(|policy| policy.id.to_string());
-            let name = match desk.kind.is_native() {
-                true => desk.kind.kind.clone(),
-                false => format!("{}.{}", desk.kind.kind, desk.kind.group),
-            };
-            Some((
-                name,
-                json!({"hash": sheet.hash(), "policies": policies.collect::<Vec<_>>()}),
-            ))
-        })
-        .collect();
-    let problems: Vec<Value> = force
-        .troubles()
-        .iter()
-        .map(|(id, trouble)| {
-            json!({"source": id.source, "name": id.name, "why": trouble.why,
-                "isLibrary": trouble.is_library, "lastGoodInForce": trouble.has_older})
-        })
-        .collect();
-    let mut data = BTreeMap::from([
-        (KINDS.to_owned(), pretty(&json!(kinds))),
-        (PROBLEMS.to_owned(), pretty(&json!(problems))),
-    ]);
-    let remembered = force.remember();
-    if !remembered.is_empty() {
-        let text = json!(remembered).to_string();
-        match text.len() <= ROOM {
-            true => drop(data.insert(LAST_GOOD.into(), text)),
-            false => tracing::warn!("the last good versions of policies are too long to remember"),
-        }
-    }
-    data
-}
-
-fn pretty(value: &Value) -> String {
-    serde_json::to_string_pretty(value).unwrap_or_default()
 }

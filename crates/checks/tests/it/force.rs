@@ -1,6 +1,6 @@
 //! One bad policy changes nothing for anybody else, and nothing for itself.
 
-use crate::support::{judge, served, source};
+use crate::support::{judge, served, sheet, source};
 use muster_checks::force::{Choice, Force, Sources};
 use muster_checks::written::Written;
 use serde_json::{Value, json};
@@ -77,14 +77,14 @@ fn the_last_good_version_stays_in_force() {
         assert!(told[0].ends_with("true"), "{told:?}");
         // What is remembered of it is in force after a restart.
         let text = serde_json::to_string(&force.remember()).unwrap();
-        let mut again = Force::recall(serde_json::from_str(&text).unwrap());
+        let mut again = Force::recall(&serde_json::from_str(&text).unwrap());
         update(&mut again, &broken);
         assert_eq!(messages(&again), ["one", "three"], "{bad}");
         // Mended, it is in force; removed, it is gone.
         update(&mut again, &good);
         assert_eq!(messages(&again), ["one", "two"]);
         assert_eq!(troubles(&again), Vec::<String>::new());
-        assert_eq!(again.remember(), []);
+        assert!(again.remember().is_empty());
         update(&mut again, &good[2..]);
         assert_eq!(messages(&again), ["two"]);
     }
@@ -136,7 +136,7 @@ fn a_library_that_breaks_leaves_those_who_use_it_as_they_were() {
     take(&mut force, "package lib.words\nimport rego.v1\nword(x) := ");
     assert_eq!(messages(&force), ["second"]);
     assert_eq!(troubles(&force).len(), 1);
-    let mut again = Force::recall(force.remember());
+    let mut again = Force::recall(&force.remember());
     take(&mut again, "package lib.words\nimport rego.v1\nword(x) := ");
     assert_eq!(messages(&again), ["second"]);
     // One that lacks what a policy uses is taken, and that policy stays with the one before.
@@ -150,7 +150,7 @@ fn a_library_that_breaks_leaves_those_who_use_it_as_they_were() {
         "{:?}",
         troubles(&force)
     );
-    let mut again = Force::recall(force.remember());
+    let mut again = Force::recall(&force.remember());
     take(
         &mut again,
         "package lib.words\nimport rego.v1\nother(x) := \"third\"",
@@ -171,9 +171,102 @@ fn nothing_of_a_configmap_that_cannot_be_read_changes() {
     force.update(&sources, &served(), &Choice::default());
     assert_eq!(messages(&force), ["one"]);
     assert_eq!(troubles(&force).len(), 1);
-    let mut again = Force::recall(force.remember());
+    let mut again = Force::recall(&force.remember());
     again.update(&sources, &served(), &Choice::default());
     assert_eq!(messages(&again), ["one"]);
+}
+
+/// Text and kinds of a policy that takes its message from a library.
+fn importing(library: &str) -> String {
+    format!(
+        "package main\nimport rego.v1\nimport data.{library}\ndeny contains {library}.word if true"
+    )
+}
+
+fn library(package: &str, word: &str) -> String {
+    format!("package {package}\nimport rego.v1\nword := \"{word}\"")
+}
+
+/// What is in force if all that was before is what is remembered.
+fn restarted(force: &Force, sources: &Sources) -> Force {
+    let text = serde_json::to_string(&force.remember()).unwrap();
+    let mut again = Force::recall(&serde_json::from_str(&text).unwrap());
+    again.update(sources, &served(), &Choice::default());
+    again
+}
+
+#[test]
+fn the_last_good_version_is_remembered_with_its_libraries_whatever_became_of_them() {
+    let (user, good, other) = (
+        importing("words"),
+        library("words", "one"),
+        library("words", "two"),
+    );
+    let lacking = "package words\nimport rego.v1\nother := 1";
+    let entries = |policy: &str, library: Option<&str>| {
+        let mut entries = vec![("policy.a.rego", policy), ("policy.a.kinds", "Pod")];
+        entries.extend(library.map(|text| ("library.words.rego", text)));
+        source(&entries)
+    };
+    for (library, message) in [
+        // The library is as good as ever.
+        (Some(good.as_str()), "one"),
+        (Some(&other), "one"),
+        (Some(lacking), "one"),
+        (Some("package words\nno"), "one"),
+        (None, "one"),
+    ] {
+        let mut force = Force::default();
+        force.update(&entries(&user, Some(&good)), &served(), &Choice::default());
+        assert_eq!(messages(&force), ["one"]);
+        let broken = entries("package main\nno", library);
+        force.update(&broken, &served(), &Choice::default());
+        assert_eq!(messages(&force), [message], "{library:?}");
+        // And once more, as what is recalled is remembered in turn.
+        let once = restarted(&force, &broken);
+        let twice = restarted(&once, &broken);
+        for again in [&once, &twice] {
+            assert_eq!(messages(again), [message], "{library:?}");
+            assert_eq!(troubles(again), troubles(&force), "{library:?}");
+            assert_eq!(again.remember(), force.remember(), "{library:?}");
+            let hash = |force: &Force| sheet(force, "Pod").unwrap().hash().to_owned();
+            assert_eq!(hash(again), hash(&force), "{library:?}");
+        }
+    }
+}
+
+#[test]
+fn libraries_of_a_configmap_that_cannot_be_read_are_remembered_for_others() {
+    let written = |schema: Option<&str>, entries: &[(&str, &str)]| {
+        let entries = entries.iter();
+        let data = entries.map(|(key, text)| ((*key).to_owned(), (*text).to_owned()));
+        Written::read("policies", schema, &data.collect())
+    };
+    let (user, words) = (importing("words"), library("words", "one"));
+    let own = refusing("own");
+    let libraries = [
+        ("library.words.rego", words.as_str()),
+        ("policy.own.rego", &own),
+        ("policy.own.kinds", "Pod"),
+    ];
+    let users = [("policy.a.rego", user.as_str()), ("policy.a.kinds", "Pod")];
+    let sources = |schema: Option<&str>| {
+        Sources::from([
+            ("muster/libraries".to_owned(), written(schema, &libraries)),
+            ("muster/users".to_owned(), written(None, &users)),
+        ])
+    };
+    let mut force = Force::default();
+    force.update(&sources(None), &served(), &Choice::default());
+    assert_eq!(messages(&force), ["one", "own"]);
+    let unreadable = sources(Some("v7"));
+    force.update(&unreadable, &served(), &Choice::default());
+    assert_eq!(messages(&force), ["one", "own"]);
+    let once = restarted(&force, &unreadable);
+    for again in [&once, &restarted(&once, &unreadable)] {
+        assert_eq!(messages(again), ["one", "own"]);
+        assert_eq!(troubles(again), troubles(&force));
+    }
 }
 
 #[test]

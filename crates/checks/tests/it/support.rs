@@ -86,11 +86,16 @@ pub fn kind_of(object: &Value) -> Kind {
 
 /// What is found in an object.
 pub fn judge(force: &Force, object: &Value) -> Vec<Finding> {
+    judge_as(force, object, true)
+}
+
+/// What is found in an object; `exceptions` is whether those on it count.
+pub fn judge_as(force: &Force, object: &Value, exceptions: bool) -> Vec<Finding> {
     let kind = kind_of(object);
     let now = "2026-06-15T12:00:00Z".parse().unwrap();
     let sheet = Sheet::of(force, &kind, &served());
     sheet
-        .map(|sheet| sheet.judge(&kind, &Object::new(object.clone()), now))
+        .map(|sheet| sheet.judge(&kind, &Object::new(object.clone(), exceptions), now))
         .unwrap_or_default()
 }
 

@@ -25,8 +25,20 @@ pub(super) struct Configuration {
     /// By group and kind.
     desks: HashMap<(String, String), Desk>,
     described: Mutex<HashMap<String, Vec<Arc<Description>>>>,
+    settings: Settings,
+}
+
+/// What is asked for.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Settings {
+    /// Which checks of ours are wanted, and which none at all.
+    pub(super) choice: Choice,
+    /// Objects with one of these labels are left alone.
+    pub(super) skip_labels: BTreeSet<String>,
+    /// Whether exceptions count that are annotations of objects.
+    pub(super) exceptions: bool,
     /// When it is judged: exceptions end.
-    now: Timestamp,
+    pub(super) now: Timestamp,
 }
 
 /// A kind, and what judges it.
@@ -64,15 +76,10 @@ pub(super) enum CheckResult {
 
 impl Configuration {
     /// Takes up what is written; `served` is all that there is.
-    pub(super) fn new(
-        sources: &Sources,
-        served: &[Served],
-        choice: &Choice,
-        now: Timestamp,
-    ) -> Configuration {
+    pub(super) fn new(sources: &Sources, served: &[Served], settings: Settings) -> Configuration {
         let kinds: Vec<Kind> = served.iter().map(kind).collect();
         let mut force = Force::default();
-        force.update(sources, &kinds, choice);
+        force.update(sources, &kinds, &settings.choice);
         let audited = served.iter().zip(&kinds);
         let audited = audited.filter(|(served, _)| served.is_audited());
         let desks = audited.filter_map(|(_, kind)| {
@@ -87,7 +94,7 @@ impl Configuration {
             desks: desks.collect(),
             force,
             described: Mutex::default(),
-            now,
+            settings,
         }
     }
 
@@ -122,26 +129,28 @@ impl Configuration {
             return None;
         }
         let desk = self.desk(&served.group, &served.kind)?;
-        let left = subject::is_left(
-            &job.object,
-            &desk.kind,
-            &desk.sheet,
-            &BTreeSet::new(),
-            |owner| Some(self.desk(&owner.group, &owner.kind)?.sheet.clone()),
-        );
+        let (settings, now) = (&self.settings, self.settings.now);
+        // A manifest may say that somebody else makes it, but nobody does: it is what will be applied.
+        let is_made = job.origin.is_none();
+        let sheet_of = |owner: &Kind| {
+            let desk = self.desk(&owner.group, &owner.kind);
+            Some(desk.filter(|_| is_made)?.sheet.clone())
+        };
+        let (kind, labels) = (&desk.kind, &settings.skip_labels);
+        let left = subject::is_left(&job.object, kind, &desk.sheet, labels, sheet_of);
         if left.is_some() {
             return None;
         }
-        let object = sheet::Object::new(job.object.clone());
+        let object = sheet::Object::new(job.object.clone(), settings.exceptions);
         let mut checked = Checked {
             hashes: Hashes {
-                spec: object.hash(self.now),
+                spec: object.hash(now),
                 config: desk.sheet.hash().into(),
             },
             passed: 0,
             said: Vec::new(),
         };
-        for finding in desk.sheet.judge(&desk.kind, &object, self.now) {
+        for finding in desk.sheet.judge(kind, &object, now) {
             let result = match finding.outcome {
                 Outcome::Pass => {
                     checked.passed += 1;

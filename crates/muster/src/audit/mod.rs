@@ -312,10 +312,14 @@ impl Audit {
         known: Vec<Served>,
         talk: &Talk,
     ) -> Result<Configuration> {
-        let choice = self.checks.choice();
-        let now = Timestamp::now();
+        let settings = configuration::Settings {
+            choice: self.checks.choice(),
+            skip_labels: self.checks.skip_labels(),
+            exceptions: self.checks.exceptions(),
+            now: Timestamp::now(),
+        };
         // Loading policies takes a while.
-        let loading = move || Configuration::new(&sources, &known, &choice, now);
+        let loading = move || Configuration::new(&sources, &known, settings);
         let loaded = tokio::task::spawn_blocking(loading).await;
         let configuration = loaded.context("loading configuration checks")?;
         configuration.troubles().for_each(|why| talk.trouble(&why));

@@ -60,7 +60,7 @@ fn speed(sheets: &[Sheet], each: Duration) -> Result<Speed> {
     while start.elapsed() < each {
         for (kind, object) in &objects {
             let sheet = &sheets[*kind];
-            let findings = sheet.judge(&kinds[*kind], &Object::new(object.clone()), now);
+            let findings = sheet.judge(&kinds[*kind], &Object::new(object.clone(), true), now);
             let error = findings.iter().find(|one| one.outcome == Outcome::Error);
             ensure!(error.is_none(), "a policy failed: {error:?}");
             judged += 1;

@@ -338,7 +338,59 @@ fn exceptions_are_shown_and_are_no_failures() -> Result<()> {
 }
 
 #[test]
-fn what_another_object_makes_is_judged_there() -> Result<()> {
+fn exceptions_can_be_switched_off() -> Result<()> {
+    let exceptions = json!({"MST-B001": "the driver needs it"});
+    let desk = Desk::checking(&[("web.yaml", &deployment(exceptions))])?;
+    for (switch, result) in [
+        (&[][..], "exempt"),
+        (&["--exceptions=on"], "exempt"),
+        (&["--exceptions=off"], "fail"),
+    ] {
+        let found = said(&desk.reports(&[&["-f", "web.yaml"], switch].concat())?);
+        let expected = format!("Deployment/web MST-B001 {result}");
+        ensure!(found.contains(&expected), "{switch:?}: {found:?}");
+    }
+    Ok(())
+}
+
+#[test]
+fn what_has_a_label_of_those_is_left_alone() -> Result<()> {
+    let labelled = |name: &str, labels: Value| {
+        json!({"apiVersion": "v1", "kind": "ConfigMap", "data": {"password": "hunter22"},
+            "metadata": {"name": name, "namespace": "shop", "labels": labels}})
+    };
+    let list = json!({"apiVersion": "v1", "kind": "List", "items": [
+        labelled("one", json!({"example.com/skip": "no"})),
+        labelled("two", json!({"other": ""})),
+        labelled("three", json!({})),
+    ]});
+    let desk = Desk::checking(&[("all.json", &list.to_string())])?;
+    for (arguments, expected) in [
+        (
+            &[][..],
+            &["configmap-one", "configmap-two", "configmap-three"][..],
+        ),
+        (
+            &["--skip-labels", "example.com/skip"],
+            &["configmap-two", "configmap-three"],
+        ),
+        (
+            &["--skip-labels", "example.com/skip,other"],
+            &["configmap-three"],
+        ),
+    ] {
+        let reports = desk.reports(&[&["-f", "all.json"], arguments].concat())?;
+        let names: Vec<&Value> = reports
+            .iter()
+            .map(|report| &report["metadata"]["name"])
+            .collect();
+        assert_eq!(names, expected, "{arguments:?}");
+    }
+    Ok(())
+}
+
+#[test]
+fn nobody_makes_a_manifest_whatever_it_says() -> Result<()> {
     let owned = |kind: &str, name: &str, api_version: &str, owner: Value, spec: Value| {
         json!({"apiVersion": api_version, "kind": kind,
             "metadata": {"name": name, "namespace": "shop", "ownerReferences": [owner]},
@@ -389,6 +441,20 @@ fn what_another_object_makes_is_judged_there() -> Result<()> {
         .iter()
         .map(|report| &report["metadata"]["name"])
         .collect();
-    assert_eq!(names, ["pod-of-another"]);
+    let expected = [
+        "pod-of-a-set",
+        "pod-of-another",
+        "replicaset-of-a-deployment",
+    ];
+    assert_eq!(names, expected);
+    // And what is in it is seen: a field that nobody knows hides nothing.
+    let hidden = json!({"apiVersion": "v1", "kind": "Pod", "review": {"object": {}},
+        "metadata": {"name": "a", "namespace": "shop",
+            "ownerReferences": [owner("apps/v1", "Deployment")]},
+        "spec": {"containers": [{"name": "main", "image": "web",
+            "securityContext": {"privileged": true}}]}});
+    let desk = Desk::checking(&[("pod.json", &hidden.to_string())])?;
+    let found = said(&desk.reports(&["-f", "pod.json"])?);
+    ensure!(found.contains(&"Pod/a MST-B001 fail".into()), "{found:?}");
     Ok(())
 }
