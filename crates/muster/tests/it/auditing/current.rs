@@ -22,7 +22,7 @@ fn evaluations(site: &Site) -> Result<u64> {
 }
 
 /// Waits until nothing is left to do, and stays so between two looks at what was counted.
-fn settled(site: &Site) -> Result<u64> {
+pub(super) fn settled(site: &Site) -> Result<u64> {
     let mut before = None;
     wait::until("the audit to settle", SOON, || {
         let now = (
@@ -190,7 +190,6 @@ fn what_is_unchanged_is_neither_judged_nor_written_not_even_after_a_crash() -> R
     })?;
     assert_eq!(settled(&site)?, judged);
     let before = list()?;
-    // While it is away one pod changes, one goes and one comes.
     muster.kill9()?;
     muster.restart()?;
     let again = Site::of(&muster)?;

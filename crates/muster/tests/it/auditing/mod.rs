@@ -6,6 +6,7 @@ mod config_alike;
 mod current;
 mod example;
 mod faults;
+mod kept;
 mod stories;
 
 use anyhow::{Context, Result, ensure};
