@@ -40,8 +40,20 @@ fn violations_are_found(site: &Site) -> Result<()> {
     let condition = ready(&found);
     assert_eq!(condition["status"], "True", "{condition}");
     let table = site.kubectl.succeed(&["get", "clusteradmissionpolicies"])?;
-    for column in ["PASS", "FAIL", "ERROR", "MUTATED"] {
-        assert!(table.contains(column), "{table}");
+    let (header, row) = table.split_once('\n').context("a table")?;
+    for (column, count) in [
+        ("PASS", None),
+        ("FAIL", Some(1)),
+        ("ERROR", Some(0)),
+        ("MUTATED", Some(0)),
+    ] {
+        let at = header.find(column).with_context(|| table.clone())?;
+        let shown = row
+            .get(at..)
+            .and_then(|rest| rest.split_whitespace().next());
+        let shown: Option<u64> = shown.and_then(|number| number.parse().ok());
+        assert!(shown.is_some(), "{column}: {table}");
+        assert!(count.is_none() || count == shown, "{column}: {table}");
     }
     Ok(())
 }
@@ -322,6 +334,23 @@ fn secrecy(audited: &Audited, site: &Site) -> Result<()> {
         assert_eq!(can(user, "get")?, reads, "{user}");
         for verb in ["create", "update", "patch", "delete", "deletecollection"] {
             assert!(!can(user, verb)?, "{user} {verb}");
+        }
+    }
+    // Nor what else tells what is wrong.
+    for user in ["view", "edit", "admin"] {
+        let kubectl = audited.kubectl_of(user, &[])?;
+        for resource in [
+            "clusterpolicyreports.wgpolicyk8s.io",
+            "reports.openreports.io",
+            "clusterreports.openreports.io",
+            "configauditreports.aquasecurity.github.io",
+            "clusterconfigauditreports.aquasecurity.github.io",
+        ] {
+            for verb in ["get", "update"] {
+                let ask = ["auth", "can-i", verb, resource, "-n", "default"];
+                let said = kubectl.run(&ask, "")?.stdout;
+                assert_eq!(said.trim(), "no", "{user} {verb} {resource}");
+            }
         }
     }
     let reader = audited.kubectl_of("auditor", &[])?;
