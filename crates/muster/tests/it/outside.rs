@@ -117,6 +117,120 @@ fn namespaces_follow_the_cluster_and_nobody_judges_owners_that_are_there() -> Re
     Ok(())
 }
 
+/// The report at home, once it is as it should be.
+fn report(here: &Kubectl, name: &str, is: impl Fn(&Value) -> bool) -> Result<Value> {
+    wait::until(&format!("the report {name}"), SOON, || {
+        let get = [
+            "get",
+            "configauditreport",
+            name,
+            "-n",
+            "shop",
+            "--ignore-not-found",
+            "-o",
+            "json",
+        ];
+        let read = here.succeed(&get)?;
+        let read: Value = match read.is_empty() {
+            true => Value::Null,
+            false => serde_json::from_str(&read)?,
+        };
+        Ok(is(&read).then_some(read))
+    })
+}
+
+#[test]
+fn the_configuration_of_a_cluster_is_checked_and_reported_at_home() -> Result<()> {
+    let cluster = Muster::start_idle(BINARY)?;
+    let there = Kubectl::new(&cluster.kubeconfig_path())?;
+    there.succeed(&["create", "namespace", "shop"])?;
+    let deployment = json!({
+        "apiVersion": "apps/v1", "kind": "Deployment",
+        "metadata": {"name": "web", "namespace": "shop"},
+        "spec": {
+            "selector": {"matchLabels": {"app": "web"}},
+            "template": {
+                "metadata": {"labels": {"app": "web"}},
+                "spec": {"containers": [{
+                    "name": "main", "image": "web:1", "securityContext": {"privileged": true},
+                }]},
+            },
+        },
+    });
+    let settings = json!({"apiVersion": "v1", "kind": "ConfigMap",
+        "metadata": {"name": "settings", "namespace": "shop"}, "data": {"password": "hunter22"}});
+    let both = json!({"apiVersion": "v1", "kind": "List", "items": [deployment, settings]});
+    there.succeed_with(&["create", "-f", "-"], &both.to_string())?;
+    let uid = |kind: &str, name: &str| {
+        let path = [
+            "get",
+            kind,
+            name,
+            "-n",
+            "shop",
+            "-o",
+            "jsonpath={.metadata.uid}",
+        ];
+        there.succeed(&path)
+    };
+
+    let kubeconfig = cluster.kubeconfig_path();
+    let kubeconfig = kubeconfig.to_str().context("a path is text")?;
+    let arguments = ["--kubeconfig", kubeconfig];
+    let home = Muster::start_told(BINARY, &arguments, &[("MUSTER_CONFIG_AUDIT", "on")])?;
+    let here = Kubectl::new(&home.kubeconfig_path())?;
+    let failed = |report: &Value, check: &str| {
+        let checks = report["report"]["checks"].as_array().into_iter().flatten();
+        let mut failed = checks.filter(|one| one["success"] == false);
+        failed.any(|one| one["checkID"] == check)
+    };
+    let expected = [
+        ("deployment-web", "MST-B001", uid("deployment", "web")?),
+        (
+            "configmap-settings",
+            "MST-C003",
+            uid("configmap", "settings")?,
+        ),
+    ];
+    for (name, check, uid) in &expected {
+        let found = report(&here, name, |report| failed(report, check));
+        let found = found.with_context(|| home.process().log_tail())?;
+        assert_eq!(found["metadata"]["ownerReferences"][0]["uid"], json!(uid));
+    }
+
+    // They are there still when what is orphaned has been collected.
+    let orphan = json!({
+        "apiVersion": "v1", "kind": "ConfigMap",
+        "metadata": {"name": "orphan", "namespace": "shop", "ownerReferences": [
+            {"apiVersion": "v1", "kind": "ConfigMap", "name": "web", "uid": "of-nobody"}]},
+    });
+    here.succeed_with(&["create", "-f", "-"], &orphan.to_string())?;
+    wait::until("the end of the orphan", SOON, || {
+        let left = ["get", "configmaps", "-n", "shop", "-o", "name"];
+        Ok((!here.succeed(&left)?.contains("/orphan")).then_some(()))
+    })?;
+    for (name, check, uid) in &expected {
+        report(&here, name, |report| {
+            failed(report, check) && report["metadata"]["ownerReferences"][0]["uid"] == json!(uid)
+        })?;
+    }
+
+    // They go with what they are about, and nothing of this was written there.
+    there.succeed(&[
+        "delete",
+        "-n",
+        "shop",
+        "deployment/web",
+        "configmap/settings",
+    ])?;
+    for (name, ..) in &expected {
+        report(&here, name, Value::is_null)?;
+    }
+    let written = there.succeed(&["get", "configauditreports", "-A", "-o", "name"])?;
+    assert!(written.is_empty(), "{written}");
+    Ok(())
+}
+
 #[test]
 fn a_cluster_that_is_away_is_waited_for() -> Result<()> {
     let mut cluster = Muster::start_idle(BINARY)?;
