@@ -124,7 +124,13 @@ fn custom_resources_are_checked_in_a_cluster() -> Result<()> {
         let site = place.site()?;
         site.kubectl.succeed(&["create", "namespace", NAMESPACE])?;
         let text = refusing("no gadgets");
-        let about = config(&[("a", &text, "Gadget.example.com, Namespace")], &[]);
+        let about = config(
+            &[
+                ("a", &text, "Gadget.example.com, Namespace"),
+                ("b", &text, "Secret"),
+            ],
+            &[],
+        );
         write(&site, &about)?;
         let problems = problems_when(&site, |told| told.len() == 1)?;
         let why = problems[0]["why"].as_str().unwrap_or_default();
@@ -166,6 +172,18 @@ fn custom_resources_are_checked_in_a_cluster() -> Result<()> {
             said(report) == ["a: no gadgets"]
         })?;
         problems_when(&site, <[Value]>::is_empty)?;
+        // What the operator may not list is told where people look.
+        wait::until("the word that Secrets cannot be listed", SOON, || {
+            let notes = site.get(&["configmap", "muster-config-audit", "-n", "muster"])?;
+            let kinds: Value =
+                serde_json::from_str(notes["data"]["kinds.json"].as_str().unwrap_or("{}"))?;
+            let why = kinds["Secret"]["unlisted"].as_str();
+            let is_told = why.is_some_and(|why| why.contains("forbidden"));
+            Ok((is_told && kinds["Namespace"]["unlisted"].is_null()).then_some(()))
+        })?;
+        wait::until("the metric of what cannot be listed", SOON, || {
+            Ok((place.counted("unlisted", "")? == 1).then_some(()))
+        })?;
         Ok(())
     };
     checked().with_context(|| place.log())
@@ -383,6 +401,7 @@ fn the_help_names_the_checks_and_how_to_turn_them_off() -> Result<()> {
         "--builtin-policies",
         "--disable-checks",
         "--skip-labels",
+        "--exceptions",
         "--passed-checks",
     ] {
         ensure!(help.contains(flag), "{flag}");
