@@ -189,6 +189,7 @@ mod tests {
             api_version: "apps/v1".into(),
             kind: "Deployment".into(),
             name: "app".into(),
+            ..Owner::default()
         };
         for (word, meant) in [
             ("deployment/app", true),

@@ -6,7 +6,6 @@ mod connection;
 mod plan;
 mod read;
 mod show;
-mod upgrade;
 mod who;
 
 use crate::role;

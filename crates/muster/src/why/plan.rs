@@ -3,9 +3,9 @@
 
 use super::asked::Wanted;
 use super::read::{self, Container, Owner};
-use super::upgrade::{Placed, Upgrades, rank};
 use anyhow::{Result, bail};
 use kube::Client;
+use muster_web::upgrade::{Placed, Upgrades, rank};
 use serde::Serialize;
 use std::collections::BTreeSet;
 
@@ -59,8 +59,9 @@ pub(super) async fn of(client: &Client, namespace: &str, wanted: &Wanted) -> Res
     })
 }
 
-fn placed(container: &Container, reports: Vec<(String, Vec<read::Finding>)>) -> Vec<Placed> {
-    let findings = reports.into_iter().flat_map(|(image, findings)| {
+fn placed(container: &Container, reports: Vec<read::Findings>) -> Vec<Placed> {
+    let findings = reports.into_iter().flat_map(|report| {
+        let (image, findings) = (report.image(), report.findings());
         let image = match image.is_empty() {
             true => container.image.clone(),
             false => image,
@@ -141,6 +142,7 @@ mod tests {
                 api_version: version.into(),
                 kind: kind.into(),
                 name: name.into(),
+                ..Owner::default()
             };
             (report, owner)
         };

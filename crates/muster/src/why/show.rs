@@ -2,11 +2,11 @@
 
 use super::Form;
 use super::plan::Plan;
-use super::upgrade::{Counts, rated};
 use super::who::{Answer, Having};
 use anyhow::{Context, Result};
 use muster_scan::output::Style;
 use muster_scan::output::layout::{Paint, Row, cut, draw, painted, plain};
+use muster_web::upgrade::{Counts, rated};
 use serde::Serialize;
 use std::fmt::Write as _;
 use std::io::{IsTerminal, Write};

@@ -2,7 +2,7 @@
 //! target is the smallest version that ends all of them that can be ended. Where versions cannot be
 //! compared, all that were named are listed. Pure.
 
-use super::read::Finding;
+use crate::finding::Finding;
 use muster_scan::package::Ecosystem;
 use muster_scan::version::{self, range::Compare};
 use muster_scan::vulnerability::Severity;
@@ -12,68 +12,88 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// Findings by severity, worst first.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-pub(super) struct Counts {
-    pub(super) critical: usize,
-    pub(super) high: usize,
-    pub(super) medium: usize,
-    pub(super) low: usize,
-    pub(super) unknown: usize,
+pub struct Counts {
+    /// Critical findings.
+    pub critical: usize,
+    /// High findings.
+    pub high: usize,
+    /// Medium findings.
+    pub medium: usize,
+    /// Low findings.
+    pub low: usize,
+    /// Findings nobody has rated.
+    pub unknown: usize,
 }
 
 /// A package to upgrade in one container.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct Upgrade {
-    pub(super) container: String,
-    pub(super) image: String,
-    pub(super) package: String,
+pub struct Upgrade {
+    /// The container.
+    pub container: String,
+    /// What it runs.
+    pub image: String,
+    /// The package.
+    pub package: String,
     /// What sort of package it is.
     #[serde(rename = "type")]
-    pub(super) kind: String,
-    pub(super) installed_version: String,
+    pub kind: String,
+    /// Its version now.
+    pub installed_version: String,
     /// One version if it is known to end all of it, else the fixes as they were named.
-    pub(super) to: Vec<String>,
+    pub to: Vec<String>,
     /// How many findings that ends.
-    pub(super) ends: Counts,
-    pub(super) vulnerabilities: Vec<String>,
+    pub ends: Counts,
+    /// Which ones.
+    pub vulnerabilities: Vec<String>,
 }
 
 /// What can be done about some findings.
 #[derive(Debug, Default, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct Upgrades {
-    pub(super) upgrades: Vec<Upgrade>,
+pub struct Upgrades {
+    /// What to upgrade, most effect first.
+    pub upgrades: Vec<Upgrade>,
     /// Findings that no upgrade ends.
-    pub(super) without_fix: Counts,
+    pub without_fix: Counts,
     /// Findings that somebody declared harmless here.
-    pub(super) suppressed: usize,
+    pub suppressed: usize,
 }
 
 /// A finding of a container.
-pub(super) struct Placed {
-    pub(super) container: String,
-    pub(super) image: String,
-    pub(super) finding: Finding,
+pub struct Placed {
+    /// The container.
+    pub container: String,
+    /// What it runs.
+    pub image: String,
+    /// What was found.
+    pub finding: Finding,
 }
 
 /// The severity of that name; what nobody knows is unknown.
-pub(super) fn rated(name: &str) -> Severity {
+pub fn rated(name: &str) -> Severity {
     Severity::named(name).unwrap_or(Severity::Unknown)
 }
 
 impl Counts {
     fn add(&mut self, severity: &str) {
-        let count = match rated(severity) {
+        self.count(rated(severity), 1);
+    }
+
+    /// Counts some more of a severity.
+    pub fn count(&mut self, severity: Severity, more: usize) {
+        let count = match severity {
             Severity::Critical => &mut self.critical,
             Severity::High => &mut self.high,
             Severity::Medium => &mut self.medium,
             Severity::Low => &mut self.low,
             Severity::Unknown => &mut self.unknown,
         };
-        *count += 1;
+        *count += more;
     }
 
-    pub(super) fn each(&self) -> [(usize, Severity); 5] {
+    /// Each count, worst first.
+    pub fn each(&self) -> [(usize, Severity); 5] {
         [
             (self.critical, Severity::Critical),
             (self.high, Severity::High),
@@ -83,7 +103,8 @@ impl Counts {
         ]
     }
 
-    pub(super) fn total(&self) -> usize {
+    /// All of them.
+    pub fn total(&self) -> usize {
         self.each().iter().map(|(count, _)| count).sum()
     }
 }
@@ -99,7 +120,7 @@ struct Package {
 }
 
 /// Ranks what is to be done about findings; what two platforms share counts once.
-pub(super) fn rank(placed: Vec<Placed>) -> Upgrades {
+pub fn rank(placed: Vec<Placed>) -> Upgrades {
     let mut outcome = Upgrades::default();
     let mut packages: BTreeMap<Package, BTreeMap<String, Finding>> = BTreeMap::new();
     let mut suppressed = BTreeSet::new();
