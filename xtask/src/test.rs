@@ -12,7 +12,10 @@ const PROFILE: &str = "--release";
 /// Installs, checks and tests; `filter` narrows the tests for people.
 pub(crate) fn all(filter: &[&str]) -> Result<()> {
     install::packages()?;
-    let kubernetes = std::thread::spawn(binaries::ensure_kubernetes);
+    let kubernetes = std::thread::spawn(|| {
+        binaries::ensure_kubernetes()?;
+        binaries::ensure_helm()
+    });
     check()?;
     run(
         "cargo",

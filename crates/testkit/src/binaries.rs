@@ -1,5 +1,6 @@
-//! Where the real Kubernetes binaries are, and how they come to be: found in `KUBEBUILDER_ASSETS`,
-//! in our cache, or in `PATH`, else built once with Go from their published modules.
+//! Where the real Kubernetes binaries and Helm are, and how they come to be: found in
+//! `KUBEBUILDER_ASSETS`, in our cache, or in `PATH`, else built once with Go from their published
+//! modules.
 
 use anyhow::{Context, Result, bail, ensure};
 use std::env;
@@ -11,8 +12,45 @@ use std::process::Command;
 /// The Kubernetes release that answers are compared with; `kubernetes/go.mod` names the same.
 pub const VERSION: &str = "v1.36.3";
 
-/// What Go builds.
-const BUILT: [&str; 3] = ["kube-apiserver", "kube-controller-manager", "kubectl"];
+/// The release of Helm that the chart is rendered with; `helm/go.mod` names the same.
+pub const HELM_VERSION: &str = "v3.21.4";
+
+/// Programs that Go builds together, from a module of this crate that pins everything they are made
+/// of.
+struct Release {
+    /// The module's directory, and that of the programs in the cache.
+    name: &'static str,
+    version: &'static str,
+    /// Each program and its package.
+    programs: &'static [(&'static str, &'static str)],
+    /// How long it takes.
+    time: &'static str,
+    /// What the linker tells the programs of their version.
+    link_flags: fn() -> String,
+}
+
+const KUBERNETES: Release = Release {
+    name: "kubernetes",
+    version: VERSION,
+    programs: &[
+        ("kube-apiserver", "k8s.io/kubernetes/cmd/kube-apiserver"),
+        (
+            "kube-controller-manager",
+            "k8s.io/kubernetes/cmd/kube-controller-manager",
+        ),
+        ("kubectl", "k8s.io/kubernetes/cmd/kubectl"),
+    ],
+    time: "some 15 minutes on two cores",
+    link_flags: kubernetes_link_flags,
+};
+
+const HELM: Release = Release {
+    name: "helm",
+    version: HELM_VERSION,
+    programs: &[("helm", "helm.sh/helm/v3/cmd/helm")],
+    time: "a minute or two",
+    link_flags: helm_link_flags,
+};
 
 /// The paths of the binaries.
 #[derive(Clone, Debug, PartialEq)]
@@ -43,7 +81,8 @@ pub fn find_one(name: &str) -> Result<PathBuf> {
     let assets = env::var_os("KUBEBUILDER_ASSETS").map(PathBuf::from);
     let candidates = assets
         .into_iter()
-        .chain(cache().map(|cache| versioned(&cache)));
+        .chain(cache().map(|cache| KUBERNETES.place(&cache)))
+        .chain(cache().map(|cache| HELM.place(&cache)));
     if let Some(found) = locate(name, candidates, env::var_os("PATH").as_deref()) {
         return Ok(found);
     }
@@ -62,11 +101,14 @@ pub(crate) fn find_program(name: &str, package: &str) -> Result<PathBuf> {
 
 /// Finds the Kubernetes binaries, or builds them with Go (some 15 minutes on two cores, once).
 pub fn ensure_kubernetes() -> Result<Binaries> {
-    if BUILT.iter().any(|name| find_one(name).is_err()) {
-        let cache = cache().context("neither MUSTER_CACHE nor HOME is set")?;
-        build(&cache)?;
-    }
+    KUBERNETES.ensure()?;
     find()
+}
+
+/// Finds Helm, or builds it. It shares much with kubectl, so it is built after that.
+pub fn ensure_helm() -> Result<PathBuf> {
+    HELM.ensure()?;
+    find_one("helm")
 }
 
 /// Where things that are costly to make are kept between runs.
@@ -75,10 +117,6 @@ pub fn cache() -> Option<PathBuf> {
         Some(cache) => Some(cache.into()),
         None => env::var_os("HOME").map(|home| Path::new(&home).join(".cache/muster")),
     }
-}
-
-fn versioned(cache: &Path) -> PathBuf {
-    cache.join("kubernetes").join(VERSION)
 }
 
 /// The first directory that holds an executable of that name; `path` is looked through last.
@@ -96,59 +134,85 @@ fn locate(
         .find(|file| file.is_file())
 }
 
-/// Builds into a directory beside the final one and renames it into place, so that a half-built
-/// set is never found. The lock makes a second builder wait for the first.
-fn build(cache: &Path) -> Result<()> {
-    let place = versioned(cache);
-    let parent = cache.join("kubernetes");
-    fs::create_dir_all(&parent).with_context(|| format!("cannot make {}", parent.display()))?;
-    let lock = File::create(parent.join(format!("{VERSION}.lock")))?;
-    lock.lock().context("cannot take the build lock")?;
-    if BUILT.iter().all(|name| place.join(name).is_file()) {
-        return Ok(());
+impl Release {
+    /// Where its programs are once they are built.
+    fn place(&self, cache: &Path) -> PathBuf {
+        cache.join(self.name).join(self.version)
     }
-    let module = Path::new(env!("CARGO_MANIFEST_DIR")).join("kubernetes");
-    let output = tempfile::Builder::new()
-        .prefix(&format!("{VERSION}."))
-        .tempdir_in(&parent)?;
-    eprintln!("building kube-apiserver, kube-controller-manager and kubectl {VERSION} with Go;");
-    eprintln!("this is done once and takes some 15 minutes on two cores");
-    for name in BUILT {
-        let status = Command::new("nice")
-            .args([
-                "-n",
-                "10",
-                "go",
-                "build",
-                "-trimpath",
-                "-ldflags",
-                &link_flags(),
-                "-o",
-            ])
-            .arg(output.path().join(name))
-            .arg(format!("k8s.io/kubernetes/cmd/{name}"))
-            .current_dir(&module)
-            .env("CGO_ENABLED", "0")
-            .status()
-            .context("cannot run Go: install it, or set KUBEBUILDER_ASSETS")?;
-        ensure!(status.success(), "building {name} failed: {status}");
+
+    fn ensure(&self) -> Result<()> {
+        if self.programs.iter().all(|(name, _)| find_one(name).is_ok()) {
+            return Ok(());
+        }
+        self.build(&cache().context("neither MUSTER_CACHE nor HOME is set")?)
     }
-    if place.exists() {
-        fs::remove_dir_all(&place)?;
+
+    /// Builds into a directory beside the final one and renames it into place, so that a half-built
+    /// set is never found. The lock makes a second builder wait for the first.
+    fn build(&self, cache: &Path) -> Result<()> {
+        let (place, version) = (self.place(cache), self.version);
+        let parent = cache.join(self.name);
+        fs::create_dir_all(&parent).with_context(|| format!("cannot make {}", parent.display()))?;
+        let lock = File::create(parent.join(format!("{version}.lock")))?;
+        lock.lock().context("cannot take the build lock")?;
+        if (self.programs.iter()).all(|(name, _)| place.join(name).is_file()) {
+            return Ok(());
+        }
+        let module = Path::new(env!("CARGO_MANIFEST_DIR")).join(self.name);
+        let output = tempfile::Builder::new()
+            .prefix(&format!("{version}."))
+            .tempdir_in(&parent)?;
+        let names: Vec<&str> = self.programs.iter().map(|(name, _)| *name).collect();
+        eprintln!("building {} {version} with Go;", names.join(", "));
+        eprintln!("this is done once and takes {}", self.time);
+        for (name, package) in self.programs {
+            let status = Command::new("nice")
+                .args(["-n", "10", "go", "build", "-trimpath", "-ldflags"])
+                .arg((self.link_flags)())
+                .arg("-o")
+                .arg(output.path().join(name))
+                .arg(package)
+                .current_dir(&module)
+                .env("CGO_ENABLED", "0")
+                .status()
+                .context("cannot run Go: install it, or set KUBEBUILDER_ASSETS")?;
+            ensure!(status.success(), "building {name} failed: {status}");
+        }
+        if place.exists() {
+            fs::remove_dir_all(&place)?;
+        }
+        fs::rename(output.keep(), &place)
+            .with_context(|| format!("cannot move the binaries to {}", place.display()))
     }
-    fs::rename(output.keep(), &place)
-        .with_context(|| format!("cannot move the binaries to {}", place.display()))
 }
 
 /// Without these the binaries would call themselves v0.0.0, and clients would warn about it.
-fn link_flags() -> String {
-    let mut numbers = VERSION.trim_start_matches('v').split('.');
-    let (major, minor) = (numbers.next().unwrap_or("0"), numbers.next().unwrap_or("0"));
+fn kubernetes_link_flags() -> String {
+    let (major, minor) = numbers();
     let base = "k8s.io/component-base/version";
     format!(
         "-s -w -X {base}.gitVersion={VERSION} -X {base}.gitMajor={major} \
          -X {base}.gitMinor={minor} -X k8s.io/client-go/pkg/version.gitVersion={VERSION}"
     )
+}
+
+/// Without these Helm would render charts as for Kubernetes 1.20.
+fn helm_link_flags() -> String {
+    let (major, minor) = numbers();
+    let base = "helm.sh/helm/v3";
+    let kubernetes = ["pkg/chartutil", "pkg/lint/rules"].map(|package| {
+        format!(
+            "-X {base}/{package}.k8sVersionMajor={major} -X {base}/{package}.k8sVersionMinor={minor}"
+        )
+    });
+    let own = format!("-s -w -X {base}/internal/version.version={HELM_VERSION}");
+    format!("{own} {}", kubernetes.join(" "))
+}
+
+/// The first two numbers of the Kubernetes release.
+fn numbers() -> (&'static str, &'static str) {
+    let mut numbers = VERSION.trim_start_matches('v').split('.');
+    (numbers.next().unwrap_or("0"), numbers.next().unwrap_or("0"))
 }
 
 #[cfg(test)]
@@ -177,10 +241,27 @@ mod tests {
     }
 
     #[test]
-    fn the_version_is_the_one_of_the_go_module() -> Result<()> {
-        let module = Path::new(env!("CARGO_MANIFEST_DIR")).join("kubernetes/go.mod");
-        let text = fs::read_to_string(module)?;
-        assert!(text.contains(&format!("require k8s.io/kubernetes {VERSION}\n")));
+    fn the_versions_are_those_of_the_go_modules() -> Result<()> {
+        for (release, module) in [(KUBERNETES, "k8s.io/kubernetes"), (HELM, "helm.sh/helm/v3")] {
+            let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(release.name);
+            let text = fs::read_to_string(path.join("go.mod"))?;
+            let required = format!("require {module} {}\n", release.version);
+            assert!(text.contains(&required), "{required}");
+        }
+        Ok(())
+    }
+
+    /// What both are made of is compiled once only if it is the same.
+    #[test]
+    fn helm_is_made_of_the_same_kubernetes() -> Result<()> {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("helm/go.mod");
+        let text = fs::read_to_string(path)?;
+        let staging = format!("v0.{}", VERSION.trim_start_matches("v1."));
+        let replaced = text.lines().filter(|line| line.contains("=> k8s.io/"));
+        assert!(replaced.clone().count() > 5);
+        for line in replaced {
+            assert!(line.ends_with(&staging), "{line}");
+        }
         Ok(())
     }
 }

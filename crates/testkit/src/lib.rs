@@ -11,6 +11,7 @@ pub mod bolt;
 pub mod certificates;
 pub mod debian;
 pub mod etcd;
+pub mod helm;
 pub mod http;
 pub mod installation;
 pub mod kubeconfig;

@@ -25,8 +25,20 @@ const START: Duration = Duration::from_secs(60);
 const STOP: Duration = Duration::from_secs(60);
 /// The namespace it is installed in.
 pub const NAMESPACE: &str = "muster";
-/// Who our roles are to kube-apiserver, and what they may do.
-pub const ROLES: &str = include_str!("../../../deploy/roles.yaml");
+/// Who our roles are to kube-apiserver, and what they may do: all that the chart can give.
+pub const ROLES: &str = concat!(
+    include_str!("../../../charts/muster/files/roles/operator.yaml"),
+    "---\n",
+    include_str!("../../../charts/muster/files/roles/workloads.yaml"),
+    "---\n",
+    include_str!("../../../charts/muster/files/roles/audit.yaml"),
+    "---\n",
+    include_str!("../../../charts/muster/files/roles/worker.yaml"),
+    "---\n",
+    include_str!("../../../charts/muster/files/roles/storage.yaml"),
+    "---\n",
+    include_str!("../../../charts/muster/files/roles/people.yaml"),
+);
 /// The groups and versions that are always served.
 const FOUND: [(&str, &str); 1] = [("storage.sbomscanner.kubewarden.io", "v1alpha1")];
 /// Those that are served if reports are.

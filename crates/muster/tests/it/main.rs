@@ -6,6 +6,7 @@ mod aggregated;
 mod audit_command;
 mod auditing;
 mod backup;
+mod chart;
 mod clients;
 mod compression;
 mod config_audit;
