@@ -1,8 +1,9 @@
 //! The network: TLS with HTTP/2 and HTTP/1.1, client certificates as identities, and an end that
-//! lets every answer under way finish.
+//! lets every answer under way finish. Where a handler takes them, browsers on this very machine may
+//! come without TLS: their first byte tells. Their requests are marked [`Plain`].
 
 use crate::body::RequestBody;
-use crate::front::Front;
+use crate::front::{Front, Plain};
 use crate::identity::{ClientCertificate, Identity};
 use crate::respond::{Answer, BodyError};
 use futures::future::BoxFuture;
@@ -22,6 +23,8 @@ use tokio_util::task::TaskTracker;
 
 /// How long a client may take over the handshake.
 const HANDSHAKE: Duration = Duration::from_secs(10);
+/// The first byte of a TLS connection.
+const HANDSHAKE_RECORD: u8 = 0x16;
 /// How long answers under way may take once the server ends.
 const DRAIN: Duration = Duration::from_secs(10);
 /// Watches of one client share a connection; there may be many.
@@ -32,6 +35,11 @@ pub trait Handler: Send + Sync + 'static {
     /// Answers a request.
     fn handle(&self, request: Request<RequestBody>) -> BoxFuture<'_, Answer>;
 
+    /// Whether somebody on this machine may come without TLS. Their requests carry the mark [`Plain`].
+    fn takes_plain(&self) -> bool {
+        false
+    }
+
     /// Ends what would go on for ever; answers under way still finish.
     fn shut_down(&self) -> BoxFuture<'_, ()> {
         Box::pin(async {})
@@ -41,6 +49,10 @@ pub trait Handler: Send + Sync + 'static {
 impl Handler for Front {
     fn handle(&self, request: Request<RequestBody>) -> BoxFuture<'_, Answer> {
         Box::pin(Front::handle(self, request))
+    }
+
+    fn takes_plain(&self) -> bool {
+        Front::takes_plain(self)
     }
 
     fn shut_down(&self) -> BoxFuture<'_, ()> {
@@ -73,9 +85,11 @@ async fn accept(
         tokio::select! {
             () = stop.cancelled() => break,
             accepted = listener.accept() => match accepted {
-                Ok((stream, _)) => {
+                Ok((stream, peer)) => {
                     let acceptor = TlsAcceptor::from(tls.borrow().clone());
-                    connections.spawn(connection(handler.clone(), stream, acceptor, stop.clone()));
+                    let is_near = peer.ip().to_canonical().is_loopback();
+                    let (handler, stop) = (handler.clone(), stop.clone());
+                    connections.spawn(connection(handler, stream, is_near, acceptor, stop));
                 }
                 Err(error) => {
                     // Out of file descriptors, most likely: give connections time to end.
@@ -99,10 +113,14 @@ async fn accept(
 async fn connection(
     handler: Arc<dyn Handler>,
     stream: TcpStream,
+    is_near: bool,
     acceptor: TlsAcceptor,
     stop: CancellationToken,
 ) {
     let _ = stream.set_nodelay(true);
+    if is_near && handler.takes_plain() && !begins_tls(&stream).await {
+        return plain(handler, stream, stop).await;
+    }
     let stream = match tokio::time::timeout(HANDSHAKE, acceptor.accept(stream)).await {
         Ok(Ok(stream)) => stream,
         Ok(Err(error)) => return tracing::debug!(%error, "TLS handshake"),
@@ -152,5 +170,52 @@ async fn connection(
     };
     if let Err(error) = result {
         tracing::debug!(%error, "connection");
+    }
+}
+
+/// Whether the first thing that is said is a TLS handshake; silence and a broken connection count as one,
+/// and end as such.
+async fn begins_tls(stream: &TcpStream) -> bool {
+    let mut first = [0];
+    match tokio::time::timeout(HANDSHAKE, stream.peek(&mut first)).await {
+        Ok(Ok(1)) => first == [HANDSHAKE_RECORD],
+        _ => true,
+    }
+}
+
+/// Somebody on this machine, without TLS. HTTP/1.1 only, which is what browsers speak then.
+async fn plain(handler: Arc<dyn Handler>, stream: TcpStream, stop: CancellationToken) {
+    let Ok(port) = stream.local_addr().map(|address| address.port()) else {
+        return;
+    };
+    let service = service_fn(move |request: Request<Incoming>| {
+        let handler = handler.clone();
+        async move {
+            let (mut parts, body) = request.into_parts();
+            parts.extensions.remove::<Identity>();
+            parts.extensions.remove::<ClientCertificate>();
+            parts.extensions.insert(Plain(port));
+            let body = body
+                .map_err(|error| -> BodyError { error.into() })
+                .boxed_unsync();
+            let response = handler.handle(Request::from_parts(parts, body)).await;
+            Ok::<_, std::convert::Infallible>(response)
+        }
+    });
+    let mut builder = hyper::server::conn::http1::Builder::new();
+    builder
+        .timer(TokioTimer::new())
+        .header_read_timeout(Duration::from_secs(30));
+    let connection = builder.serve_connection(TokioIo::new(stream), service);
+    tokio::pin!(connection);
+    let result = tokio::select! {
+        result = connection.as_mut() => result,
+        () = stop.cancelled() => {
+            connection.as_mut().graceful_shutdown();
+            connection.await
+        }
+    };
+    if let Err(error) = result {
+        tracing::debug!(%error, "plain connection");
     }
 }
