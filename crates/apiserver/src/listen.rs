@@ -118,8 +118,12 @@ async fn connection(
     stop: CancellationToken,
 ) {
     let _ = stream.set_nodelay(true);
-    if is_near && handler.takes_plain() && !begins_tls(&stream).await {
-        return plain(handler, stream, stop).await;
+    if is_near && handler.takes_plain() {
+        match first_byte(&stream).await {
+            Some(HANDSHAKE_RECORD) => {}
+            Some(_) => return plain(handler, stream, stop).await,
+            None => return tracing::debug!("a connection that says nothing"),
+        }
     }
     let stream = match tokio::time::timeout(HANDSHAKE, acceptor.accept(stream)).await {
         Ok(Ok(stream)) => stream,
@@ -173,13 +177,12 @@ async fn connection(
     }
 }
 
-/// Whether the first thing that is said is a TLS handshake; silence and a broken connection count as one,
-/// and end as such.
-async fn begins_tls(stream: &TcpStream) -> bool {
+/// The first byte that is said, which stays to be read; none if nothing comes.
+async fn first_byte(stream: &TcpStream) -> Option<u8> {
     let mut first = [0];
     match tokio::time::timeout(HANDSHAKE, stream.peek(&mut first)).await {
-        Ok(Ok(1)) => first == [HANDSHAKE_RECORD],
-        _ => true,
+        Ok(Ok(1)) => first.first().copied(),
+        _ => None,
     }
 }
 
