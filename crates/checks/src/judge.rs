@@ -60,7 +60,7 @@ impl Check {
     pub fn load(name: &str, text: &str, libraries: &[Module]) -> Result<Check, CheckError> {
         // Whoever tells what is wrong with it says which one it is.
         let policy = Module { name: "", text };
-        let program = Program::load(policy, libraries, Limits::default())?;
+        let program = Program::load(policy, libraries, &[EXCEPTION], Limits::default())?;
         let mut rules: Vec<Rule> = program.rules().filter_map(Rule::read).collect();
         if rules.is_empty() {
             return Err(CheckError::NoRule);

@@ -50,7 +50,7 @@ impl RegoPolicy {
             name: "",
             text: source,
         };
-        let program = Program::load(module, &[], Limits { time });
+        let program = Program::load(module, &[], &[], Limits { time });
         let program = program.map_err(|error| wrong(error.to_string()))?;
         if let Some(path) = program.missing().next() {
             let why = format!("`{path}` cannot be imported: a policy is one module");

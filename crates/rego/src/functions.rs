@@ -1,15 +1,19 @@
-//! Functions in the place of the interpreter's own. Some of those can make much of little: a chain of
-//! thirty doublings fills a machine before the clock is looked at. Ours count what they make, and what
-//! was counted is never given back within an evaluation. Others differ from OPA's. What depends on
-//! anything but the input, or cannot be bounded, is not there at all.
+//! Functions in the place of the interpreter's own. Those can make much of little: a chain of thirty
+//! doublings fills a machine before the clock is looked at. Ours count what they make, and what was
+//! counted is never given back within an evaluation. Others differ from OPA's. What depends on anything
+//! but the input, or cannot be bounded, is not there at all. Of the interpreter's own functions only those
+//! are left that make little whatever they are given; a test keeps the list.
 //!
 //! An evaluation stays on its thread, so that is where the count is.
 
+mod collection;
 mod document;
 mod format;
+mod own;
 mod pattern;
 mod regular;
 mod text;
+mod weight;
 
 pub(crate) use document::yaml;
 
@@ -20,14 +24,19 @@ use base64::engine::general_purpose::{STANDARD, URL_SAFE, URL_SAFE_NO_PAD};
 use regorus::unstable::BUILTINS;
 use regorus::{Engine, Extension, Value};
 use std::cell::Cell;
+use std::collections::BTreeSet;
+use std::sync::Arc;
 use text::encode;
 
 /// What these functions may make in one evaluation, in bytes.
 const MEMORY: usize = 32 * 1024 * 1024;
 /// What a place in a list is counted as.
 const PLACE: usize = 48;
-/// The longest text that is a number.
+/// The longest text that is a number, and the largest exponent in one.
 const DIGITS: usize = 64;
+const EXPONENT: u32 = 999;
+/// The largest number that is calculated with, in bits: a chain of thirty squares has no end otherwise.
+const BITS: u64 = 4096;
 
 /// What is not there, and why.
 const REFUSED: [(&str, &str); 10] = [
@@ -112,9 +121,11 @@ const FUNCTIONS: &[Function] = &[
     ("format_int", 2, text::format_int),
     ("hex.encode", 1, |values| encode(values, 2, text::hex)),
     ("isManaged", 1, |_| Ok(Some(true.into()))),
-    ("lower", 1, |values| text::case(values, false)),
+    ("json.is_valid", 1, document::json_is_valid),
     ("json.marshal", 1, document::marshal),
+    ("json.patch", 2, collection::patch),
     ("json.unmarshal", 1, document::json_unmarshal),
+    ("lower", 1, |values| text::case(values, false)),
     ("numbers.range", 2, |values| match values {
         [from, to] => range(from, to, 1),
         _ => Ok(None),
@@ -126,6 +137,10 @@ const FUNCTIONS: &[Function] = &[
         },
         _ => Ok(None),
     }),
+    ("object.subset", 2, collection::subset),
+    ("object.union", 2, collection::union),
+    ("object.union_n", 1, collection::union_of_all),
+    ("product", 1, collection::product),
     ("re_match", 2, regular::is_match),
     ("regex.find_all_string_submatch_n", 3, regular::find_groups),
     ("regex.find_n", 3, regular::find),
@@ -138,49 +153,98 @@ const FUNCTIONS: &[Function] = &[
     ("result.new", 2, result),
     ("split", 2, text::split),
     ("sprintf", 2, format::sprintf),
+    ("strings.count", 2, text::count),
     ("strings.replace_n", 2, text::replace_each),
     ("to_number", 1, text::to_number),
+    ("units.parse", 1, |values| {
+        text::parse_unit("units.parse", values)
+    }),
+    ("units.parse_bytes", 1, |values| {
+        text::parse_unit("units.parse_bytes", values)
+    }),
     ("upper", 1, |values| text::case(values, true)),
     ("urlquery.encode", 1, |values| {
         encode(values, 3, text::escape)
     }),
+    ("walk", 1, collection::walk),
     ("yaml.is_valid", 1, document::yaml_is_valid),
     ("yaml.unmarshal", 1, document::yaml_unmarshal),
 ];
 
 /// Whether a value passes.
-type Passes = fn(&Value) -> bool;
+type Passes = fn(&Value) -> Result<bool, TooMuch>;
 
 /// Functions of our own, which rewritten modules call: what they do not know is undefined.
-const PASSES: [(&str, Passes); 5] = [
+const PASSES: [(&str, Passes); 6] = [
     (rewrite::EACH, |value| {
-        matches!(value, Value::Array(_) | Value::Set(_) | Value::Object(_))
+        let each = matches!(value, Value::Array(_) | Value::Set(_) | Value::Object(_));
+        Ok(each)
     }),
-    (rewrite::INTEGER, |value| value.as_i128().is_ok()),
-    (rewrite::NUMBER, |value| matches!(value, Value::Number(_))),
-    (rewrite::SET, |value| matches!(value, Value::Set(_))),
+    (rewrite::INTEGER, |value| Ok(value.as_i128().is_ok())),
+    (rewrite::LIGHT, |value| weight::check(value).map(|()| true)),
+    (rewrite::NUMBER, |value| Ok(is_modest(value))),
+    (rewrite::SET, is_counted_set),
     (rewrite::TERM, |value| {
-        matches!(value, Value::Number(_) | Value::Set(_))
+        Ok(is_modest(value) || is_counted_set(value)?)
     }),
 ];
+
+/// Whether a value is a number that can be calculated with.
+fn is_modest(value: &Value) -> bool {
+    let Value::Number(number) = value else {
+        return false;
+    };
+    let small = number.as_i64().is_some() || !number.is_integer();
+    small || number.as_big().is_none_or(|big| big.bits() <= BITS)
+}
+
+/// Whether a value is a set. Operators copy what they are given.
+fn is_counted_set(value: &Value) -> Result<bool, TooMuch> {
+    match value {
+        Value::Set(items) => take(items.len() * PLACE).map(|()| true),
+        _ => Ok(false),
+    }
+}
 
 /// Whether a function is one of our own, by what follows the prefix.
 pub(crate) fn is_own(name: &str) -> bool {
     PASSES.iter().any(|(known, _)| *known == name)
 }
 
-/// Puts these functions in their places. The names of our own begin with the prefix.
-pub(crate) fn replace(engine: &mut Engine, prefix: &str) -> Result<(), String> {
-    let all = FUNCTIONS.iter();
-    let all = all.map(|(name, count, run)| (name.to_string(), *count, counted(*run)));
-    let own = PASSES.iter().map(|(name, passes)| {
-        let pass = move |values: Vec<Value>| {
-            let passed = values.into_iter().next().filter(passes);
-            Ok(passed.unwrap_or(Value::Undefined))
+/// Puts these functions in their places: those that modules call, or all of them. The names of our own
+/// begin with the prefix.
+pub(crate) fn replace(
+    engine: &mut Engine,
+    prefix: &str,
+    called: Option<&BTreeSet<&str>>,
+) -> Result<(), String> {
+    let is_called = |name: &str| called.is_none_or(|called| called.contains(name));
+    let mut all: Vec<(String, u8, Box<dyn Extension>)> = Vec::new();
+    for (name, count, run) in FUNCTIONS.iter().filter(|(name, ..)| is_called(name)) {
+        all.push((name.to_string(), *count, counted(*run)));
+    }
+    for (name, cost) in own::COUNTED.iter().filter(|(name, _)| is_called(name)) {
+        let (original, cost) = (Arc::new(own::Original::find(name)?), *cost);
+        let count = original.count();
+        let run = move |values: Vec<Value>| {
+            take(cost(&values)?.saturating_add(PLACE))?;
+            Ok(original.call(&values))
         };
-        (format!("{prefix}{name}"), 1, boxed(pass))
-    });
-    for (name, count, run) in all.chain(own) {
+        all.push((name.to_string(), count, boxed(run)));
+    }
+    for (name, passes) in PASSES {
+        let name = format!("{prefix}{name}");
+        let pass = move |values: Vec<Value>| {
+            Ok(match values.into_iter().next() {
+                Some(value) if passes(&value)? => value,
+                _ => Value::Undefined,
+            })
+        };
+        if is_called(&name) {
+            all.push((name, 1, boxed(pass)));
+        }
+    }
+    for (name, count, run) in all {
         let added = engine.add_extension(name, count, run);
         added.map_err(|error| error.to_string())?;
     }
@@ -226,15 +290,15 @@ fn range(from: &Value, to: &Value, step: i64) -> Made {
     let (Ok(from), Ok(to)) = (from.as_i64(), to.as_i64()) else {
         return Ok(None);
     };
-    let count = from.abs_diff(to) / step.unsigned_abs() + 1;
-    take(
-        usize::try_from(count)
-            .unwrap_or(usize::MAX)
-            .saturating_mul(PLACE),
-    )?;
-    let (count, step) = (count as i64, if from > to { -step } else { step });
-    let all: Vec<Value> = (0..count)
-        .map(|index| Value::from(from + index * step))
+    let count = from.abs_diff(to) / step.unsigned_abs();
+    let size = usize::try_from(count).unwrap_or(usize::MAX);
+    take(size.saturating_add(1).saturating_mul(PLACE))?;
+    let step = i128::from(if from > to { -step } else { step });
+    // It ends where the next would be beyond the end, so each is between two that are there.
+    let each = (0..=i128::from(count)).map(|index| i128::from(from) + index * step);
+    let all: Vec<Value> = each
+        .filter_map(|number| i64::try_from(number).ok())
+        .map(Value::from)
         .collect();
     Ok(Some(all.into()))
 }
@@ -261,4 +325,25 @@ fn result(values: &[Value]) -> Made {
         }
     }
     Ok(Some(result))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_function_of_the_interpreter_is_counted_refused_or_small() {
+        let ours = FUNCTIONS.iter().map(|(name, ..)| *name);
+        let refused = REFUSED.iter().map(|(name, _)| *name);
+        let counted = own::COUNTED.iter().map(|(name, _)| *name);
+        let small = own::SMALL.iter().copied();
+        let known: BTreeSet<&str> = ours.chain(refused).chain(counted).chain(small).collect();
+        let all: BTreeSet<&str> = BUILTINS.keys().copied().collect();
+        let unknown: Vec<&&str> = all.difference(&known).collect();
+        assert!(unknown.is_empty(), "{unknown:?}");
+        let gone = own::COUNTED.iter().map(|(name, _)| *name);
+        let gone = gone.chain(own::SMALL.iter().copied());
+        let gone: Vec<&str> = gone.filter(|name| !all.contains(name)).collect();
+        assert!(gone.is_empty(), "{gone:?}");
+    }
 }

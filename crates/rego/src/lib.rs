@@ -19,6 +19,7 @@ mod show;
 mod source;
 mod text;
 mod walk;
+mod watch;
 
 pub use error::{AskError, LoadError, Place};
 pub use metadata::{Metadata, Selector, Subtype};
@@ -30,7 +31,7 @@ use serde::Deserialize;
 use std::time::Duration;
 
 /// Changes when what the engine answers may change: part of what answers are remembered by.
-pub const VERSION: &str = "regorus-0.14.1+1";
+pub const VERSION: &str = "regorus-0.14.1+2";
 
 /// The text of a module.
 #[derive(Clone, Copy, Debug)]

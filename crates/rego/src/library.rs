@@ -6,10 +6,12 @@ use crate::error::LoadError;
 use crate::read::{self, Read};
 use crate::walk::{self, Part, Path, Walk};
 
-/// A policy with the libraries that it needs, itself first.
+/// A policy with the libraries that it needs, itself first. It is asked for the rules `roots` too, so that
+/// a library of its own package that has one of them is needed as well.
 pub(crate) fn gather<'m>(
     policy: &Module<'m>,
     libraries: &[Module<'m>],
+    roots: &[&str],
 ) -> Result<Vec<Read<'m>>, LoadError> {
     let mut all = vec![read::parse(policy)?];
     let mut left: Vec<(Path, &Module<'m>)> = Vec::new();
@@ -23,7 +25,10 @@ pub(crate) fn gather<'m>(
     let mut next = 0;
     while let Some(module) = all.get(next) {
         next += 1;
-        let needs = Needs::of(module);
+        let mut needs = Needs::of(module);
+        if next == 1 {
+            needs.add(roots);
+        }
         let mut found = Vec::new();
         let mut rest = Vec::new();
         for (package, library) in left {
@@ -73,6 +78,16 @@ impl Needs {
             own: own.into_iter().map(|m| m.path).collect(),
             package,
         }
+    }
+
+    /// Adds rules of its own package.
+    fn add(&mut self, rules: &[&str]) {
+        let path = |rule: &&str| {
+            let package = self.package.iter().cloned();
+            package.chain([(*rule).to_owned()]).collect()
+        };
+        let paths: Vec<Path> = rules.iter().map(path).collect();
+        self.own.extend(paths);
     }
 
     /// Reads a library if it has any of it.

@@ -1,60 +1,83 @@
 //! A policy, ready to be asked. All that can be done once is done when it is loaded; asking takes a
 //! copy of the engine, which is cheap, and so needs no lock. Nothing of the host can be asked: there is
 //! no clock, no chance, no network and no environment. An error of a function is an undefined value, as
-//! everywhere in Rego; what a policy may take is not.
+//! everywhere in Rego; what a policy may take is not. An evaluation that does not end in time, and cannot
+//! be stopped, is [left behind](crate::watch); the same modules are not evaluated again, for as long as the
+//! process lives.
 
 use crate::error::{AskError, LoadError, Names};
 use crate::metadata::{self, Metadata};
 use crate::source::{Source, Whole};
-use crate::{Limits, Module, functions, library, read, rewrite, text};
+use crate::{Limits, Module, functions, library, read, rewrite, text, watch};
 use regorus::utils::limits::ExecutionTimerConfig;
 use regorus::{Engine, LimitError, Value};
 use std::collections::BTreeSet;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::num::NonZeroU32;
-use std::time::Instant;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 /// How many steps of the interpreter there are between two looks at the clock.
-const GLANCE: u32 = 64;
+const GLANCE: u32 = 16;
+/// How much longer than it may take an evaluation is waited for.
+const GRACE: Duration = Duration::from_secs(5);
 /// The stack that is set aside for one part of a module, in bytes.
 const STACK_EACH: usize = 8 * 1024;
-/// The stack that is there anyway.
-const STACK_THERE: usize = 1024 * 1024;
+/// How many modules are remembered that are not evaluated again.
+const MOST_ENDLESS: usize = 1024;
+
+/// What had to be left behind, by the hash of its modules.
+static ENDLESS: Mutex<BTreeSet<u64>> = Mutex::new(BTreeSet::new());
 
 /// One policy with its libraries, ready to be asked.
 #[derive(Debug)]
 pub struct Program {
-    engine: Engine,
-    names: Names,
+    asked: Arc<Asked>,
     package: String,
-    path: Vec<String>,
-    /// The first names of the rules in the package that are no functions: the policy's own, and all.
+    /// The first names of the policy's own rules that are no functions.
     rules: BTreeSet<String>,
-    known: BTreeSet<String>,
     missing: BTreeSet<String>,
     metadata: Metadata,
-    limits: Limits,
     stack: usize,
+    /// The hash of its modules, and whether it is known that they do not end.
+    hash: u64,
+    is_endless: AtomicBool,
+}
+
+/// What an evaluation needs. It may outlive the program.
+#[derive(Debug)]
+struct Asked {
+    engine: Engine,
+    names: Names,
+    path: Vec<String>,
+    /// The first names of all rules in the package that are no functions.
+    known: BTreeSet<String>,
+    limits: Limits,
 }
 
 impl Program {
     /// Loads a policy. Libraries may be imported as `data.<package>`; only those that it needs are
-    /// loaded with it.
+    /// loaded with it. The `roots` are rules that will be asked for though the policy may have none of the
+    /// name: a library of the same package that has one is needed.
     pub fn load(
         policy: Module<'_>,
         libraries: &[Module<'_>],
+        roots: &[&str],
         limits: Limits,
     ) -> Result<Program, LoadError> {
-        read::apart(|| Program::read(&policy, libraries, limits))
+        read::apart(|| Program::read(&policy, libraries, roots, limits))
     }
 
     /// Reads a policy, on a stack that is large enough.
     fn read(
         policy: &Module<'_>,
         libraries: &[Module<'_>],
+        roots: &[&str],
         limits: Limits,
     ) -> Result<Program, LoadError> {
         let about = metadata::block(policy)?;
-        let modules = library::gather(policy, libraries)?;
+        let modules = library::gather(policy, libraries, roots)?;
         let texts: Vec<&str> = modules.iter().map(|read| read.module.text).collect();
         let prefix = text::fresh(&texts);
         let (mut engine, mut names) = (read::engine(), Names::default());
@@ -69,7 +92,8 @@ impl Program {
         engine.set_strict_builtin_errors(false);
         // It would be written to the log of the process, line by line.
         engine.set_gather_prints(true);
-        functions::replace(&mut engine, &prefix).map_err(|error| names.wrong(&error))?;
+        let replaced = functions::replace(&mut engine, &prefix, source.called().as_ref());
+        replaced.map_err(|error| names.wrong(&error))?;
         let Some(own) = modules.first() else {
             return Err(names.wrong(&"there is no module"));
         };
@@ -79,30 +103,33 @@ impl Program {
             names.map(|(name, _)| name).collect()
         };
         let shared = modules.iter().filter(|other| other.package() == path);
-        let mut program = Program {
-            engine,
-            names,
-            package: path.join("."),
-            rules: values(&mut own.rules()),
-            known: values(&mut shared.flat_map(|other| other.rules())),
-            missing: source.missing().clone(),
-            metadata: Metadata::default(),
-            limits,
-            stack: source.depth().saturating_mul(STACK_EACH),
-            path,
-        };
+        let known = values(&mut shared.flat_map(|other| other.rules()));
         // All that can be done once is done here.
-        for rule in &program.known {
-            let path = program.rule(rule);
-            let compiled = program
-                .engine
-                .compile_with_entrypoint(&path.as_str().into());
+        for rule in &known {
+            let compiled = engine.compile_with_entrypoint(&rule_path(&path, rule).into());
             match compiled {
                 Err(error) if is_above(&error) => {}
-                Err(error) => return Err(program.names.wrong(&error)),
+                Err(error) => return Err(names.wrong(&error)),
                 Ok(_) => break,
             }
         }
+        let hash = hash(&texts);
+        let mut program = Program {
+            package: path.join("."),
+            rules: values(&mut own.rules()),
+            missing: source.missing().clone(),
+            metadata: Metadata::default(),
+            stack: source.depth().saturating_mul(STACK_EACH),
+            hash,
+            is_endless: AtomicBool::new(is_endless(hash)),
+            asked: Arc::new(Asked {
+                engine,
+                names,
+                known,
+                limits,
+                path,
+            }),
+        };
         program.metadata = match about {
             Some(about) => about,
             None => metadata::rules(&program),
@@ -133,28 +160,41 @@ impl Program {
     /// The values of these rules of the policy's package, in their order; undefined where there is no
     /// such rule. There is one allowance of time for all of them.
     pub fn ask(&self, input: Value, rules: &[&str]) -> Result<Vec<Value>, AskError> {
-        if self.stack <= STACK_THERE {
-            return self.answer(input, rules);
+        let time = self.asked.limits.time;
+        if self.is_endless.load(Ordering::Relaxed) {
+            return Err(AskError::Time(time));
         }
-        let unable = |why: String| AskError::Unable(why);
-        std::thread::scope(|scope| {
-            let builder = std::thread::Builder::new().stack_size(self.stack);
-            match builder.spawn_scoped(scope, || self.answer(input, rules)) {
-                Ok(thread) => thread.join().unwrap_or_else(|_| Err(unable(String::new()))),
-                Err(error) => Err(unable(format!(" now: {error}"))),
-            }
+        let asked = self.asked.clone();
+        let rules: Vec<String> = rules.iter().map(|rule| (*rule).to_owned()).collect();
+        let job = move || asked.answer(input, &rules);
+        let answer = watch::evaluate(self.stack, time.saturating_add(GRACE), job);
+        answer.unwrap_or_else(|| {
+            self.give_up();
+            Err(AskError::Time(time))
         })
     }
 
+    /// Sees to it that these modules are not evaluated again.
+    fn give_up(&self) {
+        self.is_endless.store(true, Ordering::Relaxed);
+        let mut endless = ENDLESS.lock().unwrap_or_else(PoisonError::into_inner);
+        if endless.len() >= MOST_ENDLESS {
+            endless.pop_first();
+        }
+        endless.insert(self.hash);
+    }
+}
+
+impl Asked {
     /// Asks the rules, on this thread's stack.
-    fn answer(&self, input: Value, rules: &[&str]) -> Result<Vec<Value>, AskError> {
+    fn answer(&self, input: Value, rules: &[String]) -> Result<Vec<Value>, AskError> {
         let start = Instant::now();
         let mut engine = self.engine.clone();
         engine.set_input(input);
         functions::begin();
         let mut values = Vec::with_capacity(rules.len());
         for rule in rules {
-            if !self.known.contains(*rule) {
+            if !self.known.contains(rule) {
                 values.push(Value::Undefined);
                 continue;
             }
@@ -164,7 +204,7 @@ impl Program {
                 limit: left.ok_or_else(late)?,
                 check_interval: NonZeroU32::new(GLANCE).unwrap_or(NonZeroU32::MIN),
             });
-            let path = self.rule(rule);
+            let path = rule_path(&self.path, rule);
             let mut value = engine.eval_rule(path.clone());
             if value.as_ref().is_err_and(is_above) {
                 let found = engine.eval_query(path, false);
@@ -189,18 +229,30 @@ impl Program {
         }
         Ok(values)
     }
+}
 
-    /// The whole path of a rule.
-    fn rule(&self, name: &str) -> String {
-        let mut path = String::from("data");
-        for part in self.path.iter().map(String::as_str).chain([name]) {
-            match is_plain(part) {
-                true => path.push_str(&format!(".{part}")),
-                false => path.push_str(&format!("[{}]", serde_json::Value::from(part))),
-            }
+/// The whole path of a rule.
+fn rule_path(package: &[String], name: &str) -> String {
+    let mut path = String::from("data");
+    for part in package.iter().map(String::as_str).chain([name]) {
+        match is_plain(part) {
+            true => path.push_str(&format!(".{part}")),
+            false => path.push_str(&format!("[{}]", serde_json::Value::from(part))),
         }
-        path
     }
+    path
+}
+
+/// What modules are remembered by.
+fn hash(texts: &[&str]) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    texts.hash(&mut hasher);
+    hasher.finish()
+}
+
+fn is_endless(hash: u64) -> bool {
+    let endless = ENDLESS.lock().unwrap_or_else(PoisonError::into_inner);
+    endless.contains(&hash)
 }
 
 /// Whether a name is no rule's, but only that of what rules are in: `a` where there is `a.b`.
@@ -214,4 +266,27 @@ fn is_plain(name: &str) -> bool {
         .next()
         .is_some_and(|c| c.is_ascii_alphabetic() || c == '_');
     begins && letters.all(|c| c.is_ascii_alphanumeric() || c == '_')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_had_to_be_left_behind_is_not_evaluated_again() {
+        let load = |text: &str| {
+            let policy = Module { name: "", text };
+            Program::load(policy, &[], &[], Limits::default()).unwrap()
+        };
+        let ask = |program: &Program| program.ask(Value::Null, &["r"]);
+        let (endless, other) = ("package p\nr := 1 # endless", "package p\nr := 1");
+        let (first, second) = (load(endless), load(endless));
+        assert_eq!(ask(&first), Ok(vec![1_u64.into()]));
+        first.give_up();
+        let late = Err(AskError::Time(Limits::default().time));
+        assert_eq!(ask(&first), late);
+        assert_eq!(ask(&second), Ok(vec![1_u64.into()]));
+        assert_eq!(ask(&load(endless)), late);
+        assert_eq!(ask(&load(other)), Ok(vec![1_u64.into()]));
+    }
 }

@@ -1,9 +1,12 @@
 //! Modules as the interpreter has to see them to answer as OPA does. Only the text of a module can be
 //! given to it, so the text is what is changed: what is negated is [taken apart](crate::negation), what
-//! is iterated over goes through a function that knows what can be, and nothing is printed. Lines stay
-//! where they are, so that messages name the right ones; columns may move.
+//! is iterated over goes through a function that knows what can be, and nothing is printed. What is put
+//! together is weighed: every array, set, object and comprehension that a value is made by goes through a
+//! function that refuses what is too large or too deep. Those that may be patterns cannot go there; how
+//! much they may put together is limited beforehand. Lines stay where they are, so that messages name the
+//! right ones; columns may move.
 
-use crate::error::{LoadError, Names};
+use crate::error::{LoadError, Names, Place};
 use crate::negation;
 use crate::read::{REWRITTEN, Read};
 use crate::text::Marks;
@@ -21,6 +24,12 @@ pub(crate) const NUMBER: &str = "number";
 pub(crate) const INTEGER: &str = "integer";
 pub(crate) const TERM: &str = "term";
 pub(crate) const SET: &str = "set";
+/// And the one that weighs.
+pub(crate) const LIGHT: &str = "light";
+
+/// How often a rule may double a value without having it weighed, and how many levels it may add.
+const DOUBLINGS: u32 = 8;
+const LEVELS: usize = 32;
 
 /// Rewrites a module and adds it to an engine. The `globals` are the names that mean something outside
 /// of rules; names with the `prefix` are free.
@@ -49,9 +58,28 @@ fn rewrite(read: &Read<'_>, globals: &BTreeSet<String>, prefix: &str) -> Result<
         grown: text.len(),
         renamed: Vec::new(),
         prints: !globals.contains("print"),
+        doublings: 0,
+        levels: 0,
+        has_names: false,
     };
     for rule in &read.tree.policy {
+        (rewriter.doublings, rewriter.levels) = (0, 0);
+        rewriter.has_names = false;
         rewriter.rule(rule);
+        // What such a name stands for is not weighed in the end.
+        let (doublings, levels) = match rewriter.has_names {
+            true => (0, 0),
+            false => (DOUBLINGS, LEVELS),
+        };
+        if rewriter.doublings > doublings || rewriter.levels > levels {
+            return Err(LoadError::Wrong {
+                place: Place {
+                    module: read.module.name.to_owned(),
+                    position: Some((rule.span().line, rule.span().col)),
+                },
+                why: "the rule puts too much together with `=`; use `:=`".into(),
+            });
+        }
     }
     match rewriter.grown > REWRITTEN {
         true => Err(LoadError::Unreadable {
@@ -83,6 +111,19 @@ struct Rewriter<'r> {
     renamed: Vec<BTreeMap<String, String>>,
     /// Whether `print` is the function that everybody knows.
     prints: bool,
+    /// How often the rule doubles what is not weighed, and how many levels it adds.
+    doublings: u32,
+    levels: usize,
+    /// Whether the rule has keys in its head that can only be names.
+    has_names: bool,
+}
+
+/// Something that a query makes a value of in the end.
+enum Term<'t> {
+    /// Part of a comprehension, which is weighed as a whole, or a name.
+    Part(&'t ExprRef),
+    /// The value or a key of a rule, and whether the body may bind it instead.
+    Head(&'t ExprRef, bool),
 }
 
 /// The variables of a pattern.
@@ -97,6 +138,55 @@ fn variables<'p>(pattern: &'p Expr, names: &mut Vec<&'p str>) {
         }
         _ => {}
     }
+}
+
+/// Whether an expression puts a value together, and of what is not known beforehand.
+fn is_made(expr: &Expr) -> bool {
+    match expr {
+        Expr::Array { .. } | Expr::Set { .. } | Expr::Object { .. } => leaves(expr) > 0,
+        Expr::ArrayCompr { .. } | Expr::SetCompr { .. } | Expr::ObjectCompr { .. } => true,
+        _ => false,
+    }
+}
+
+/// How many values that are not known beforehand an expression is put together of.
+fn leaves(expr: &Expr) -> usize {
+    match expr {
+        Expr::Array { items, .. } | Expr::Set { items, .. } => {
+            items.iter().map(|item| leaves(item)).sum()
+        }
+        Expr::Object { fields, .. } => {
+            let fields = fields.iter();
+            fields
+                .map(|(_, key, value)| leaves(key) + leaves(value))
+                .sum()
+        }
+        Expr::String { .. }
+        | Expr::RawString { .. }
+        | Expr::Number { .. }
+        | Expr::Bool { .. }
+        | Expr::Null { .. } => 0,
+        _ => 1,
+    }
+}
+
+/// How many levels an expression adds to what it is put together of.
+fn levels(expr: &Expr) -> usize {
+    let deepest = match expr {
+        Expr::Array { items, .. } | Expr::Set { items, .. } => {
+            items.iter().map(|item| levels(item)).max()
+        }
+        Expr::Object { fields, .. } => {
+            let fields = fields.iter();
+            fields
+                .map(|(_, key, value)| levels(key).max(levels(value)))
+                .max()
+        }
+        Expr::ArrayCompr { term, .. } | Expr::SetCompr { term, .. } => Some(levels(term)),
+        Expr::ObjectCompr { key, value, .. } => Some(levels(key).max(levels(value))),
+        _ => return 0,
+    };
+    deepest.unwrap_or_default() + 1
 }
 
 fn overlap(one: &Range<usize>, other: &Range<usize>) -> bool {
@@ -145,13 +235,20 @@ impl Rewriter<'_> {
                 refr, args, assign, ..
             } => (refr, None, args.as_slice(), assign.as_ref()),
         };
-        let mut terms = Vec::new();
+        let (mut terms, mut keys) = (Vec::new(), Vec::new());
         let mut name = refr;
+        let mut parts = 0;
         while let Expr::RefDot { refr, .. } | Expr::RefBrack { refr, .. } = name.as_ref() {
             if let Expr::RefBrack { index, .. } = name.as_ref() {
-                terms.push(index);
+                keys.push(index);
             }
+            parts += 1;
             name = refr;
+        }
+        // A head with several keys can only have names in its brackets.
+        match parts > 1 || key.is_some() {
+            true => self.has_names = !keys.is_empty(),
+            false => terms.append(&mut keys),
         }
         terms.extend(key);
         terms.extend(assign.map(|assign| &assign.value));
@@ -162,13 +259,19 @@ impl Rewriter<'_> {
             .map(|name| (name.to_owned(), name.to_owned()));
         self.renamed.push(names.collect());
         if bodies.is_empty() {
-            terms.iter().for_each(|term| self.expr(term));
+            keys.iter().for_each(|key| self.plain(key));
+            terms.iter().for_each(|term| self.head(term, false));
         }
         for (index, body) in bodies.iter().enumerate() {
             // What the head says is bound by the first body.
             let own = body.assign.as_ref();
             terms.extend(own.map(|own| &own.value));
-            self.query(&body.query, &std::mem::take(&mut terms));
+            let is_bound = bodies.len() > 1;
+            let heads = std::mem::take(&mut terms).into_iter();
+            let heads = heads.map(|term| Term::Head(term, is_bound));
+            let keys = std::mem::take(&mut keys).into_iter().map(Term::Part);
+            let all: Vec<Term<'_>> = keys.chain(heads).collect();
+            self.query(&body.query, &all);
             let assign = if index == 0 { assign } else { own };
             if let (Some(assign), true) = (assign, bodies.len() > 1) {
                 self.value(&assign.value, &body.query);
@@ -238,7 +341,7 @@ impl Rewriter<'_> {
             return;
         }
         let name = self.name();
-        let bound = format!("; {name} := {text}");
+        let bound = format!("; {name} := {}{LIGHT}({text})", self.prefix);
         let first = body.stmts.first().map_or(0, |first| first.span.start);
         let end = self.marks.whole(last.span.start, last.span.end).end;
         match body.span.start == first {
@@ -253,10 +356,15 @@ impl Rewriter<'_> {
     }
 
     /// A query, with the expressions that what it declares is known in.
-    fn query(&mut self, query: &Query, terms: &[&ExprRef]) {
+    fn query(&mut self, query: &Query, terms: &[Term<'_>]) {
         let scope = self.scope(query);
         self.renamed.push(scope);
-        terms.iter().for_each(|term| self.expr(term));
+        for term in terms {
+            match term {
+                Term::Part(term) => self.plain(term),
+                Term::Head(term, is_bound) => self.head(term, *is_bound),
+            }
+        }
         self.statements(query);
         self.renamed.pop();
     }
@@ -277,11 +385,20 @@ impl Rewriter<'_> {
                     collection,
                     ..
                 } => {
-                    key.iter().for_each(|key| self.expr(key));
-                    self.expr(value);
+                    key.iter().for_each(|key| self.plain(key));
+                    self.plain(value);
                     self.each(collection);
                 }
-                Literal::Expr { expr, .. } => self.expr(expr),
+                Literal::Expr { expr, .. } => match expr.as_ref() {
+                    // The last argument may be a pattern for what comes out.
+                    Expr::Call { params, .. } if !self.is_print(expr) => {
+                        if let Some((last, rest)) = params.split_last() {
+                            rest.iter().for_each(|param| self.expr(param));
+                            self.loose(last);
+                        }
+                    }
+                    _ => self.expr(expr),
+                },
                 Literal::NotExpr { expr, .. } => {
                     self.expr(expr);
                     let is_bare = query.span.start == statement.span.start;
@@ -339,6 +456,7 @@ impl Rewriter<'_> {
     fn each(&mut self, collection: &Expr) {
         match collection {
             Expr::Array { .. } | Expr::ArrayCompr { .. } => self.expr(collection),
+            collection if is_made(collection) => self.expr(collection),
             _ => self.pass(collection, EACH),
         }
     }
@@ -350,7 +468,7 @@ impl Rewriter<'_> {
                 self.pass(operand, function);
             }
             Expr::Number { .. } | Expr::Set { .. } | Expr::SetCompr { .. } => self.expr(operand),
-            Expr::ArithExpr { .. } | Expr::BinExpr { .. } => self.expr(operand),
+            Expr::BinExpr { .. } => self.expr(operand),
             _ => self.pass(operand, function),
         }
     }
@@ -358,7 +476,7 @@ impl Rewriter<'_> {
     /// Has a function look at a value.
     fn pass(&mut self, expr: &Expr, function: &str) {
         let first = self.edits.len();
-        self.expr(expr);
+        self.plain(expr);
         let range = self.marks.range(expr);
         let text = self.take(first, range.clone());
         let by = format!("{}{function}({text})", self.prefix);
@@ -410,10 +528,60 @@ impl Rewriter<'_> {
         self.change(range.start..range.start, before);
     }
 
+    /// A value: what puts it together is weighed.
     fn expr(&mut self, expr: &Expr) {
+        match is_made(expr) {
+            true => self.pass(expr, LIGHT),
+            false => self.plain(expr),
+        }
+    }
+
+    /// The value or a key of a rule. What is only named may be what was not weighed, or what many such
+    /// values are put together of by the rule.
+    fn head(&mut self, expr: &Expr, is_bound: bool) {
+        let is_name = matches!(
+            expr,
+            Expr::Var { .. } | Expr::RefDot { .. } | Expr::RefBrack { .. }
+        );
+        match is_name && !(is_bound && negation::is_indexed(expr)) {
+            true => self.pass(expr, LIGHT),
+            false => self.expr(expr),
+        }
+    }
+
+    /// What may be a pattern: it cannot be weighed, as some of its names may have no values yet.
+    fn loose(&mut self, expr: &Expr) {
+        if let Expr::Array { .. } | Expr::Set { .. } | Expr::Object { .. } = expr {
+            self.count(expr);
+            self.plain(expr);
+        } else {
+            self.expr(expr);
+        }
+    }
+
+    /// Counts what is put together and not weighed.
+    fn count(&mut self, expr: &Expr) {
+        if is_made(expr) {
+            self.doublings += leaves(expr).max(1).next_power_of_two().ilog2();
+            self.levels += levels(expr);
+        }
+    }
+
+    /// What a part is taken of.
+    fn whole(&mut self, expr: &Expr) {
+        self.count(expr);
+        self.plain(expr);
+    }
+
+    fn is_print(&self, expr: &Expr) -> bool {
+        matches!(expr, Expr::Call { fcn, .. } if self.prints && fcn.span().text() == "print")
+    }
+
+    /// An expression that is not weighed itself.
+    fn plain(&mut self, expr: &Expr) {
         match expr {
             Expr::Array { items, .. } | Expr::Set { items, .. } => {
-                items.iter().for_each(|item| self.expr(item));
+                items.iter().for_each(|item| self.plain(item));
             }
             Expr::Object { fields, .. } => {
                 for (_, key, value) in fields {
@@ -422,12 +590,12 @@ impl Rewriter<'_> {
             }
             Expr::Var { span, .. } => self.rename(span),
             Expr::ArrayCompr { term, query, .. } | Expr::SetCompr { term, query, .. } => {
-                self.query(query, &[term]);
+                self.query(query, &[Term::Part(term)]);
             }
             Expr::ObjectCompr {
                 key, value, query, ..
-            } => self.query(query, &[key, value]),
-            Expr::Call { fcn, .. } if self.prints && fcn.span().text() == "print" => {
+            } => self.query(query, &[Term::Part(key), Term::Part(value)]),
+            Expr::Call { .. } if self.is_print(expr) => {
                 let range = self.marks.range(expr);
                 let text = self.text.get(range.clone()).unwrap_or_default();
                 let lines = text.matches('\n').count();
@@ -435,8 +603,11 @@ impl Rewriter<'_> {
             }
             Expr::Call { params, .. } => params.iter().for_each(|param| self.expr(param)),
             Expr::UnaryExpr { expr, .. } => self.expr(expr),
-            Expr::RefDot { refr, .. } => self.expr(refr),
-            Expr::RefBrack { refr, index, .. } => self.both(refr, index),
+            Expr::RefDot { refr, .. } => self.whole(refr),
+            Expr::RefBrack { refr, index, .. } => {
+                self.whole(refr);
+                self.plain(index);
+            }
             Expr::BinExpr { lhs, rhs, .. } => {
                 self.operand(lhs, SET);
                 self.operand(rhs, SET);
@@ -451,14 +622,33 @@ impl Rewriter<'_> {
                 self.operand(lhs, function);
                 self.operand(rhs, function);
             }
-            Expr::AssignExpr { lhs, rhs, .. } => self.both(lhs, rhs),
+            Expr::AssignExpr {
+                op: AssignOp::ColEq,
+                lhs,
+                rhs,
+                ..
+            } => {
+                self.plain(lhs);
+                self.expr(rhs);
+            }
+            Expr::AssignExpr { lhs, rhs, .. } => {
+                // Only what is equal to a name or a pattern can become a value of one.
+                let binds = |expr: &Expr| match expr {
+                    Expr::Var { .. } => true,
+                    expr => is_made(expr),
+                };
+                match binds(lhs) && binds(rhs) {
+                    true => [lhs, rhs].into_iter().for_each(|side| self.loose(side)),
+                    false => self.both(lhs, rhs),
+                }
+            }
             Expr::Membership {
                 key,
                 value,
                 collection,
                 ..
             } => {
-                key.iter().for_each(|key| self.expr(key));
+                key.iter().for_each(|key| self.plain(key));
                 self.both(value, collection);
             }
             _ => {}
@@ -466,7 +656,7 @@ impl Rewriter<'_> {
     }
 
     fn both(&mut self, left: &Expr, right: &Expr) {
-        self.expr(left);
-        self.expr(right);
+        self.plain(left);
+        self.plain(right);
     }
 }

@@ -69,6 +69,17 @@ impl Source {
         &self.missing
     }
 
+    /// The functions that are called, as they are written; nothing, if one may be put in the place of
+    /// another.
+    pub(crate) fn called(&self) -> Option<BTreeSet<&str>> {
+        let mut parts = self.parts.values();
+        if parts.any(|part| !part.replacements.is_empty()) {
+            return None;
+        }
+        let calls = self.parts.values().flat_map(|part| part.calls.keys());
+        Some(calls.map(|call| call.name.as_str()).collect())
+    }
+
     /// How many parts may be nested in an evaluation.
     pub(crate) fn depth(&self) -> usize {
         self.depth
@@ -196,7 +207,7 @@ impl Source {
     }
 
     /// The functions that a part may call.
-    fn called<'s>(&'s self, part: &'s Part) -> impl Iterator<Item = &'s Path> {
+    fn callees<'s>(&'s self, part: &'s Part) -> impl Iterator<Item = &'s Path> {
         let calls = part.calls.keys().map(|call| &call.target);
         let all = calls.chain(&part.replacements);
         all.filter_map(|target| self.function(target))
@@ -269,7 +280,7 @@ impl Source {
         }
         known.insert(path, None);
         let mut longest = 0;
-        for next in self.called(part) {
+        for next in self.callees(part) {
             longest = self.longest(next, known, depth + 1)?.max(longest);
         }
         let length = longest + part.size;
@@ -301,7 +312,7 @@ impl Source {
         }
         known.insert(path, None);
         let mut longest = 0;
-        for next in self.called(part) {
+        for next in self.callees(part) {
             longest = self.way(next, known, depth + 1)?.max(longest);
         }
         for mention in &part.mentions {

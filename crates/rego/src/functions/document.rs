@@ -59,6 +59,11 @@ pub(super) fn json_unmarshal(values: &[Value]) -> Made {
     Ok(Value::from_json_str(text).ok())
 }
 
+pub(super) fn json_is_valid(values: &[Value]) -> Made {
+    let read = json_unmarshal(values)?;
+    Ok(Some(read.is_some().into()))
+}
+
 pub(super) fn marshal(values: &[Value]) -> Made {
     let Some(value) = values.first() else {
         return Ok(None);

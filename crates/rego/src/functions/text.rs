@@ -1,6 +1,7 @@
 //! Functions that make texts of texts.
 
-use super::{DIGITS, MEMORY, Made, PLACE, TooMuch, take, text};
+use super::own::Original;
+use super::{DIGITS, EXPONENT, MEMORY, Made, PLACE, TooMuch, take, text};
 use regorus::Value;
 use std::fmt::Write;
 
@@ -169,12 +170,48 @@ pub(super) fn split(values: &[Value]) -> Made {
     Ok(Some(parts.into()))
 }
 
+/// How often a text is in another, without overlaps; nothing is before, between and after its letters.
+pub(super) fn count(values: &[Value]) -> Made {
+    let [all, part] = values else {
+        return Ok(None);
+    };
+    let (Some(all), Some(part)) = (text(all), text(part)) else {
+        return Ok(None);
+    };
+    let count = match part {
+        "" => all.chars().count() + 1,
+        part => all.matches(part).count(),
+    };
+    Ok(Some((count as u64).into()))
+}
+
 pub(super) fn to_number(values: &[Value]) -> Made {
     Ok(match values {
         [Value::Null] | [Value::Bool(false)] => Some(Value::from(0_i64)),
         [Value::Bool(true)] => Some(Value::from(1_i64)),
         [number @ Value::Number(_)] => Some(number.clone()),
-        [Value::String(text)] if text.len() <= DIGITS => Value::from_numeric_string(text).ok(),
+        [Value::String(text)] if is_number(text) => Value::from_numeric_string(text).ok(),
         _ => None,
     })
+}
+
+pub(super) fn parse_unit(name: &'static str, values: &[Value]) -> Made {
+    let is_short = values.first().and_then(text).is_some_and(is_number);
+    match (is_short, Original::find(name)) {
+        (true, Ok(original)) => Ok(Some(original.call(values))),
+        _ => Ok(None),
+    }
+}
+
+/// Whether a text may be a number that is not larger than a number should be.
+fn is_number(text: &str) -> bool {
+    let mut exponents = text.split(['e', 'E']).skip(1).map(|rest| {
+        let digits = rest.trim_start_matches(['+', '-']);
+        let end = digits.find(|c: char| !c.is_ascii_digit());
+        digits
+            .get(..end.unwrap_or(digits.len()))
+            .unwrap_or_default()
+    });
+    let small = |digits: &str| digits.parse::<u32>().is_ok_and(|number| number <= EXPONENT);
+    text.len() <= DIGITS && exponents.all(|digits| digits.is_empty() || small(digits))
 }

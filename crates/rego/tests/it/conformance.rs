@@ -34,7 +34,7 @@ fn ask(row: &Row, object: &Json) -> Result<Json, String> {
     let limits = Limits {
         time: Duration::from_secs(20),
     };
-    let program = Program::load(policy, &named, limits).map_err(|error| error.to_string())?;
+    let program = Program::load(policy, &named, &[], limits).map_err(|error| error.to_string())?;
     let rules: Vec<&str> = program.rules().collect();
     let values = program.ask(input(object), &rules);
     let values = values.map_err(|error| error.to_string())?;

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 fn judge(text: &str) -> Option<Result<Vec<muster_rego::Value>, AskError>> {
     let policy = Module { name: "", text };
-    let program = Program::load(policy, &[], Limits::default()).ok()?;
+    let program = Program::load(policy, &[], &[], Limits::default()).ok()?;
     Some(program.ask(input(&json!({"a": "x"})), &["r"]))
 }
 

@@ -1,5 +1,6 @@
 //! The crate from outside.
 
+mod apart;
 mod conformance;
 mod hostile;
 mod program;
