@@ -1,11 +1,13 @@
-//! The chart, as an administrator meets it: rendered by the real Helm and taken by a real
-//! kube-apiserver.
+//! The chart, as an administrator meets it: rendered by the real Helm, taken by a real kube-apiserver,
+//! and its roles really started from what it says.
 
 mod facts;
 mod recipe;
 mod refused;
 mod rendered;
 mod rights;
+mod sandbox;
+mod started;
 
 use anyhow::{Context, Result};
 use muster_testkit::helm::Helm;
