@@ -9,6 +9,7 @@ mod certificates;
 mod cluster;
 mod crds;
 mod database;
+mod demo;
 mod health;
 mod inside;
 mod inspect;
@@ -58,6 +59,15 @@ enum Command {
     ///   muster why CVE-2024-1234 -A
     #[command(verbatim_doc_comment)]
     Up(Box<up::Up>),
+    /// Show everything there is, with nothing but this machine: images, workloads, policies, findings.
+    ///
+    /// As `muster up`, in a directory of its own that is removed at the end, with a registry, vulnerability
+    /// data and the workloads of a small company. In a few seconds all of it is scanned and audited;
+    /// then it says where to look. docs/demo.md tells more.
+    ///
+    ///   muster demo
+    #[command(verbatim_doc_comment)]
+    Demo(demo::Demo),
     /// Serve what was found, as an aggregated API behind a cluster's kube-apiserver.
     ///
     /// Any number of replicas share one PostgreSQL database. Who asks is told by kube-apiserver, and
@@ -156,6 +166,7 @@ fn main() -> ExitCode {
     let telemetry = telemetry::start(filter, scans);
     let result = match arguments.command {
         Command::Up(command) => done(up::run(*command)),
+        Command::Demo(command) => done(demo::run(command)),
         Command::Storage(command) => done(storage::run(*command)),
         Command::Operator(command) => done(scanning::operator(*command)),
         Command::Worker(command) => done(scanning::worker(*command)),

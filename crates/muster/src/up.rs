@@ -10,7 +10,8 @@ use crate::outside::{self, Outside};
 use crate::role::{self, History, Switch, bind, version};
 use crate::{auditing, inside, kubeconfig, telemetry};
 use anyhow::{Context, Result, bail};
-use clap::Args;
+use clap::builder::Resettable;
+use clap::{Args, FromArgMatches};
 use muster_api::guard::Accounts;
 use muster_apiserver::front::Front;
 use muster_apiserver::identity::{Certificates, Identity, OwnerOnly};
@@ -21,14 +22,18 @@ use muster_operator::admission::Gate;
 use muster_queue::{EmbeddedQueue, Settings};
 use muster_store::{Options, SqliteLayers, SqliteStore};
 use serde_json::{Value, json};
+use std::ffi::OsString;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::PathBuf;
+use std::pin::Pin;
 use std::sync::Arc;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 /// Who works inside the server.
 const OPERATOR: &str = "muster";
+/// Whose it is: whoever has the kubeconfig.
+const OWNER: &str = "muster-admin";
 
 #[derive(Args)]
 pub(crate) struct Up {
@@ -70,18 +75,68 @@ pub(crate) struct Up {
     history: History,
 }
 
-pub(crate) fn run(command: Up) -> Result<()> {
-    role::run(serve(command))
+/// A server that is up, as its company finds it.
+pub(crate) struct Serving {
+    /// The server itself, called as its owner.
+    pub(crate) client: kube::Client,
+    pub(crate) url: String,
+    pub(crate) kubeconfig: PathBuf,
+    /// Ctrl-C or SIGTERM, from before anybody could know of the server.
+    pub(crate) end: Pin<Box<dyn Future<Output = ()> + Send>>,
 }
 
-async fn serve(command: Up) -> Result<()> {
+impl Up {
+    /// As if told by these arguments and by nothing else, whatever the environment says.
+    pub(crate) fn told(arguments: impl IntoIterator<Item = OsString>) -> Result<Up> {
+        let line = Up::augment_args(clap::Command::new("up").no_binary_name(true));
+        let line = line.mut_args(|argument| argument.env(Resettable::Reset));
+        Ok(Up::from_arg_matches(
+            &line.try_get_matches_from(arguments)?,
+        )?)
+    }
+
+    /// Whether anything is fetched that nobody asked for.
+    #[cfg(test)]
+    pub(crate) fn fetches(&self) -> bool {
+        self.db_update == Switch::On
+    }
+}
+
+pub(crate) fn run(command: Up) -> Result<()> {
+    role::run(serve(command, announce))
+}
+
+/// Serves for as long as its company stays.
+pub(crate) async fn serve<C>(command: Up, company: impl FnOnce(Serving) -> C) -> Result<()>
+where
+    C: Future<Output = Result<()>>,
+{
     let store = Arc::new(SqliteStore::open(Options::new(&command.data)).await?);
-    let outcome = serve_store(&command, store.clone()).await;
+    let outcome = serve_store(&command, store.clone(), company).await;
     let closed = store.close().await.context("closing the store");
     outcome.and(closed)
 }
 
-async fn serve_store(command: &Up, store: Arc<SqliteStore>) -> Result<()> {
+/// Says where the server is, and stays until it is told to end.
+async fn announce(serving: Serving) -> Result<()> {
+    eprintln!(
+        "Muster {} serves {}\n\n  export KUBECONFIG={}\n  kubectl api-resources --categories muster\n\nStop it with Ctrl-C.",
+        env!("CARGO_PKG_VERSION"),
+        serving.url,
+        serving.kubeconfig.display()
+    );
+    serving.end.await;
+    Ok(())
+}
+
+async fn serve_store<C>(
+    command: &Up,
+    store: Arc<SqliteStore>,
+    company: impl FnOnce(Serving) -> C,
+) -> Result<()>
+where
+    C: Future<Output = Result<()>>,
+{
     let own = command.data.join("kubeconfig");
     let cluster = command.outside.open(&own).await?;
     let listener = bind("--listen", command.listen).await?;
@@ -185,6 +240,7 @@ async fn serve_store(command: &Up, store: Arc<SqliteStore>) -> Result<()> {
         Switch::Off => tokio::spawn(async {}),
     };
     let stop = CancellationToken::new();
+    let client = inside::client(&server, Identity::new(OWNER, &["system:masters"]));
     let serving = tokio::spawn(listen::serve(
         Front::of(server),
         listener,
@@ -193,15 +249,15 @@ async fn serve_store(command: &Up, store: Arc<SqliteStore>) -> Result<()> {
     ));
     let end = role::end()?;
     let url = format!("https://{}", reachable(address));
-    let owner = authority.client("muster-admin", "system:masters")?;
-    let path = own;
-    kubeconfig::write(&path, &url, &authority.certificate, &owner)?;
-    eprintln!(
-        "Muster {} serves {url}\n\n  export KUBECONFIG={}\n  kubectl api-resources --categories muster\n\nStop it with Ctrl-C.",
-        env!("CARGO_PKG_VERSION"),
-        path.canonicalize().unwrap_or(path).display()
-    );
-    end.await;
+    let owner = authority.client(OWNER, "system:masters")?;
+    kubeconfig::write(&own, &url, &authority.certificate, &owner)?;
+    let stayed = company(Serving {
+        client,
+        url,
+        kubeconfig: own.canonicalize().unwrap_or(own),
+        end: Box::pin(end),
+    });
+    let outcome = stayed.await;
     eprintln!("stopping");
     // What is being worked on still needs the server.
     rest.cancel();
@@ -212,7 +268,8 @@ async fn serve_store(command: &Up, store: Arc<SqliteStore>) -> Result<()> {
     stop.cancel();
     serving.await.context("serving")?;
     layers.close().await.context("closing the layers")?;
-    queue.close().await.context("closing the queue")
+    let closed = queue.close().await.context("closing the queue");
+    outcome.and(closed)
 }
 
 /// The address clients on this machine use; an unspecified one stands for all of them.

@@ -10,6 +10,7 @@ mod chart;
 mod clients;
 mod compression;
 mod config_audit;
+mod demo;
 mod differential;
 mod documents;
 mod hostile;
