@@ -4,14 +4,15 @@
 use anyhow::Result;
 use std::io;
 use std::net::{Shutdown, TcpListener, TcpStream};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 use std::thread;
 
 /// An address in front of several ports of the loopback address; it ends when dropped.
 #[derive(Debug)]
 pub struct Balancer {
     port: u16,
+    replicas: Arc<Mutex<Vec<u16>>>,
     stop: Arc<AtomicBool>,
 }
 
@@ -23,13 +24,15 @@ impl Balancer {
         let stop = Arc::new(AtomicBool::new(false));
         let stopped = stop.clone();
         let turn = Arc::new(AtomicUsize::new(0));
-        let ports: Arc<[u16]> = ports.into();
+        let replicas = Arc::new(Mutex::new(ports));
+        let known = replicas.clone();
         thread::spawn(move || {
             for client in listener.incoming().flatten() {
                 if stopped.load(Ordering::Relaxed) {
                     return;
                 }
-                let (ports, turn) = (ports.clone(), turn.fetch_add(1, Ordering::Relaxed));
+                let turn = turn.fetch_add(1, Ordering::Relaxed);
+                let ports = known.lock().map(|ports| ports.clone()).unwrap_or_default();
                 thread::spawn(move || {
                     // Whoever finds no replica sees its connection end.
                     if let Some(server) = connect(&ports, turn) {
@@ -38,7 +41,26 @@ impl Balancer {
                 });
             }
         });
-        Ok(Balancer { port, stop })
+        Ok(Balancer {
+            port,
+            replicas,
+            stop,
+        })
+    }
+
+    /// One more replica. A port is told only when somebody is about to take it, and taken back when
+    /// they are gone, so that nobody else's server is ever mistaken for a replica.
+    pub fn add(&self, port: u16) {
+        if let Ok(mut replicas) = self.replicas.lock() {
+            replicas.push(port);
+        }
+    }
+
+    /// A replica is gone for good.
+    pub fn remove(&self, port: u16) {
+        if let Ok(mut replicas) = self.replicas.lock() {
+            replicas.retain(|known| *known != port);
+        }
     }
 
     /// Where clients connect.

@@ -16,8 +16,6 @@ use std::time::Duration;
 
 /// How long the installation's namespace may take to be there.
 const START: Duration = Duration::from_secs(60);
-/// How many operators may be started later.
-const SPARE: usize = 2;
 
 /// What to start.
 #[derive(Clone, Debug)]
@@ -76,15 +74,13 @@ impl Installation {
         let authority = authority.context("the authority of muster storage")?;
         fs::write(directory.join("layers.crt"), authority)?;
         fs::create_dir(directory.join("vulnerabilities"))?;
-        let ports = (0..options.operators + SPARE).map(|_| port::free());
-        let ports = ports.collect::<Result<Vec<u16>>>()?;
         let mut installation = Installation {
             operators: Vec::new(),
             workers: Vec::new(),
             nats: Nats::start()?,
             cluster,
-            webhooks: Balancer::start(ports.clone())?,
-            ports,
+            webhooks: Balancer::start(Vec::new())?,
+            ports: Vec::new(),
             binary,
             started: 0,
             directory,
@@ -108,8 +104,7 @@ impl Installation {
             .output()?;
         ensure!(crds.status.success(), "{crds:?}");
         let crds = String::from_utf8(crds.stdout)?;
-        kubectl.succeed_with(&["apply", "--server-side", "-f", "-"], &crds)?;
-        kubectl.succeed(&["wait", "--for=condition=Established", "crd", "--all"])?;
+        kubectl.define(&crds)?;
         wait::until("the namespace of the installation", START, || {
             Ok(kubectl.succeed(&["get", "namespace", NAMESPACE]).ok())
         })?;
@@ -138,25 +133,27 @@ impl Installation {
 
     /// Starts one more operator.
     pub fn add_operator(&mut self) -> Result<()> {
-        let process = self.operator(self.operators.len())?;
+        let (process, port) = self.operator()?;
         self.operators.push(process);
+        self.ports.push(port);
         Ok(())
     }
 
     /// Kills an operator as a power cut would, and starts another in its place.
     pub fn replace_operator(&mut self, at: usize) -> Result<()> {
         self.operators.get_mut(at).context("an operator")?.kill9()?;
-        self.operators[at] = self.operator(at)?;
+        self.webhooks.remove(self.ports[at]);
+        (self.operators[at], self.ports[at]) = self.operator()?;
         Ok(())
     }
 
-    fn operator(&mut self, at: usize) -> Result<Process> {
-        let port = self.ports.get(at);
-        let port = port.context("there are ports for only so many operators")?;
+    fn operator(&mut self) -> Result<(Process, u16)> {
+        let port = port::free()?;
+        self.webhooks.add(port);
         let address = format!("127.0.0.1:{port}");
         let asked = format!("https://127.0.0.1:{}", self.webhooks.port());
         let arguments = [["--webhook-listen", &address], ["--webhook-url", &asked]];
-        self.launch("operator", &arguments.concat())
+        Ok((self.launch("operator", &arguments.concat())?, port))
     }
 
     /// Starts one more worker.

@@ -4,6 +4,7 @@ use crate::binaries;
 use crate::process::Directory;
 use crate::wait;
 use anyhow::{Context, Result, bail, ensure};
+use serde_json::Value;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Stdio};
@@ -12,6 +13,8 @@ use std::time::Duration;
 
 /// For how long somebody else's writes may get in the way of ours.
 const UNDISTURBED: Duration = Duration::from_secs(30);
+/// How long a server may take to act on what it was just told.
+const SERVED: Duration = Duration::from_secs(90);
 
 /// `kubectl` for one server. Each has a home of its own, so that cached discovery documents never
 /// pass from one server to another.
@@ -115,6 +118,56 @@ impl Kubectl {
             }
             Ok(None)
         })
+    }
+
+    /// Teaches a server kinds by their definitions, and waits until it serves them. A definition that
+    /// was just made has no conditions for `kubectl wait` to look at, and one that is established is
+    /// served a moment later only.
+    pub fn define(&self, definitions: &str) -> Result<()> {
+        let arguments = ["apply", "--server-side", "-o", "json", "-f", "-"];
+        let made: Value = serde_json::from_str(&self.succeed_with(&arguments, definitions)?)?;
+        let made = match made["items"].as_array() {
+            Some(items) => items.clone(),
+            None => vec![made],
+        };
+        for definition in made {
+            let spec = &definition["spec"];
+            let (group, plural) = (&spec["group"], &spec["names"]["plural"]);
+            let named = group.as_str().zip(plural.as_str());
+            let (group, plural) = named.with_context(|| format!("no definition: {definition}"))?;
+            for version in spec["versions"].as_array().into_iter().flatten() {
+                let Some(name) = version["name"]
+                    .as_str()
+                    .filter(|_| version["served"] == true)
+                else {
+                    continue;
+                };
+                let path = format!("/apis/{group}/{name}/{plural}?limit=1");
+                wait::until(&format!("{path} to be served"), SERVED, || {
+                    let outcome = self.run(&["get", "--raw", &path], "")?;
+                    Ok(outcome.status.success().then_some(()))
+                })?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Waits until somebody has a right that was just granted: who decides learns of it by a watch.
+    pub fn wait_allowed(
+        &self,
+        user: &str,
+        verb: &str,
+        resource: &str,
+        namespace: &str,
+    ) -> Result<()> {
+        let asked = [
+            "auth", "can-i", verb, resource, "-n", namespace, "--as", user,
+        ];
+        wait::until(
+            &format!("{user} to be allowed to {verb} {resource}"),
+            SERVED,
+            || Ok(self.run(&asked, "")?.status.success().then_some(())),
+        )
     }
 
     /// Runs it, expects failure and returns what it complained about.

@@ -176,11 +176,18 @@ fn launch(
         .env("MUSTER_CONFIG_AUDIT", "off")
         .args(&told.arguments)
         .envs(told.variables.iter().map(|(name, value)| (name, value)));
-    let mut process = Process::start("muster", &mut command, &directory.join("muster.log"))?;
+    let mut start = || Process::start("muster", &mut command, &directory.join("muster.log"));
+    let mut process = start()?;
     // After a restart the file of the last run is still there and names the old port, so its mere
     // presence means nothing: ready is what answers.
     let kubeconfig = wait::until("the readiness of muster", START, || {
-        port::early_exit(&mut process)?;
+        if let Err(error) = port::early_exit(&mut process) {
+            // Somebody took the port while nobody listened there; it is waited for.
+            if listen == ANY_PORT || !process.log_tail().contains("is in use by another process") {
+                return Err(error);
+            }
+            process = start()?;
+        }
         let kubeconfig = Kubeconfig::read(&data.join("kubeconfig")).ok();
         Ok(kubeconfig.filter(http::is_ready))
     })

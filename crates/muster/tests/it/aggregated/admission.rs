@@ -61,8 +61,7 @@ impl Cluster {
         );
         let limit = limit.and_then(Value::as_object_mut).context("a limit")?;
         limit.remove("default").context("a default")?;
-        kubectl.succeed_with(&["apply", "--server-side", "-f", "-"], &crds.to_string())?;
-        kubectl.succeed(&["wait", "--for=condition=Established", "crd", "--all"])?;
+        kubectl.define(&crds.to_string())?;
         Ok(Cluster {
             kubernetes,
             kubectl,

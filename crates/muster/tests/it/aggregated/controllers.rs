@@ -40,12 +40,7 @@ fn the_clusters_garbage_collector_follows_owners_from_a_registry_to_its_findings
         .args(["crds", "-o", "json", "--group", "sbomscanner.kubewarden.io"])
         .output()?;
     let definitions = String::from_utf8(definitions.stdout)?;
-    kubectl.succeed_with(&["apply", "--server-side", "-f", "-"], &definitions)?;
-    kubectl.succeed(&[
-        "wait",
-        "--for=condition=Established",
-        "crd/registries.sbomscanner.kubewarden.io",
-    ])?;
+    kubectl.define(&definitions)?;
     namespace(kubectl, space)?;
     let registry = json!({
         "apiVersion": "sbomscanner.kubewarden.io/v1alpha1", "kind": "Registry",

@@ -36,6 +36,13 @@ pub(super) fn grant(
     });
     apply(kubectl, &role)?;
     apply(kubectl, &binding)?;
+    // A denial would be believed for some seconds.
+    for resource in resources {
+        let resource = format!("{resource}.storage.sbomscanner.kubewarden.io");
+        for verb in verbs {
+            kubectl.wait_allowed(user, verb, &resource, space)?;
+        }
+    }
     Ok(())
 }
 

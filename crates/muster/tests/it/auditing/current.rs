@@ -5,6 +5,7 @@ use anyhow::{Context, Result};
 use muster_testkit::muster::Muster;
 use muster_testkit::wait;
 use serde_json::{Value, json};
+use std::time::{Duration, Instant};
 
 /// What the audit of a server has counted, over all labels.
 fn counted(site: &Site, name: &str) -> Result<u64> {
@@ -21,9 +22,12 @@ fn evaluations(site: &Site) -> Result<u64> {
     counted(site, "muster_audit_evaluations_total")
 }
 
-/// Waits until nothing is left to do, and stays so between two looks at what was counted.
+/// For how long nothing may have been left to do: what is pending is told once a second.
+const CALM: Duration = Duration::from_millis(2500);
+
+/// Waits until nothing is left to do, and stays so for longer than that takes to be told.
 pub(super) fn settled(site: &Site) -> Result<u64> {
-    let mut before = None;
+    let (mut before, mut since) = (None, Instant::now());
     wait::until("the audit to settle", SOON, || {
         let now = (
             evaluations(site)?,
@@ -31,9 +35,11 @@ pub(super) fn settled(site: &Site) -> Result<u64> {
             counted(site, "muster_audit_looks_total")?,
         );
         let quiet = counted(site, "muster_audit_pending")? == 0 && now.2 > 0;
-        let done = quiet && before == Some(now);
+        if !quiet || before != Some(now) {
+            since = Instant::now();
+        }
         before = Some(now);
-        Ok(done.then_some(now.0))
+        Ok((since.elapsed() >= CALM).then_some(now.0))
     })
 }
 

@@ -54,8 +54,10 @@ impl Audited {
         let crds = Command::new(BINARY).arg("crds").output()?;
         ensure!(crds.status.success(), "{crds:?}");
         let crds = String::from_utf8(crds.stdout)?;
-        kubectl.succeed_with(&["apply", "--server-side", "-f", "-"], &crds)?;
-        kubectl.succeed(&["wait", "--for=condition=Established", "crd", "--all"])?;
+        kubectl.define(&crds)?;
+        // The operator reads by a role that the controller manager puts together.
+        let operator = "system:serviceaccount:muster:muster-operator";
+        kubectl.wait_allowed(operator, "list", "configmaps", "default")?;
         let mut audited = Audited {
             operators: Vec::new(),
             health: port::free()?,

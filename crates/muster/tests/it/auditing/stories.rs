@@ -331,6 +331,11 @@ fn secrecy(audited: &Audited, site: &Site) -> Result<()> {
         ("admin", false),
         ("auditor", true),
     ] {
+        if reads {
+            let resource = "policyreports.wgpolicyk8s.io";
+            site.kubectl
+                .wait_allowed(user, "get", resource, "default")?;
+        }
         assert_eq!(can(user, "get")?, reads, "{user}");
         for verb in ["create", "update", "patch", "delete", "deletecollection"] {
             assert!(!can(user, verb)?, "{user} {verb}");

@@ -247,6 +247,8 @@ async fn a_reflector_begins_again_where_its_history_is_forgotten() -> Result<()>
     let forgetful = [
         "--scanning",
         "off",
+        "--audit",
+        "off",
         "--history-seconds=0",
         "--history-events=1",
         "--upkeep-seconds=1",
@@ -262,6 +264,8 @@ async fn a_reflector_begins_again_where_its_history_is_forgotten() -> Result<()>
         apply(&api, "Registry", "a", "1").await?;
         apply(&api, "Registry", "b", "1").await?;
         reflection.shows(&[("a", "1"), ("b", "1")]).await?;
+        // Where so little is kept, it may have had to begin more than once already.
+        let begun = reflection.beginnings();
         let seen = api
             .list(&Default::default())
             .await?
@@ -287,7 +291,7 @@ async fn a_reflector_begins_again_where_its_history_is_forgotten() -> Result<()>
 
         muster.restart_at(&home)?;
         reflection.shows(&[("a", "2"), ("c", "1")]).await?;
-        assert_eq!(reflection.beginnings(), 2, "it had to begin again");
+        assert!(reflection.beginnings() > begun, "it had to begin again");
         apply(&api, "Registry", "c", "2").await?;
         reflection.shows(&[("a", "2"), ("c", "2")]).await?;
     }

@@ -139,7 +139,8 @@ fn custom_resources_are_checked_in_a_cluster() -> Result<()> {
             "{why}"
         );
         // Whoever brings a kind lets people view it, and so the operator.
-        site.apply(&[gadgets(), viewers()])?;
+        site.apply(&[viewers()])?;
+        site.kubectl.define(&gadgets().to_string())?;
         let operator = "--as=system:serviceaccount:muster:muster-operator";
         wait::until("the right to list gadgets", SOON, || {
             let asked = [
@@ -152,12 +153,6 @@ fn custom_resources_are_checked_in_a_cluster() -> Result<()> {
             ];
             Ok(site.kubectl.succeed(&asked).ok())
         })?;
-        site.kubectl.succeed(&[
-            "wait",
-            "--for=condition=Established",
-            "crd",
-            "gadgets.example.com",
-        ])?;
         site.apply(&[json!({"apiVersion": "example.com/v1", "kind": "Gadget",
             "metadata": {"name": "one", "namespace": "default"}})])?;
         let owner = wait::until("the report on a custom resource", SOON, || {
@@ -267,7 +262,7 @@ fn the_checks_that_come_with_it_judge_each_workload_once() -> Result<()> {
     site.apply(&[lonely])?;
     report_when(&site, Some("default"), "replicaset-lonely", Value::is_null)?;
     // Somebody answers for a check, for a while.
-    let soon = jiff::Timestamp::now() + jiff::SignedDuration::from_secs(20);
+    let soon = jiff::Timestamp::now() + jiff::SignedDuration::from_secs(60);
     let exception = format!("exception.audit.kubewarden.io/MST-B001=until {soon:.0}: a driver");
     site.kubectl
         .succeed(&["annotate", "deployment", "web", &exception])?;

@@ -13,7 +13,7 @@ use std::time::Duration;
 
 /// How long a watch may stay quiet before its trace is closed. Long enough for a busy machine;
 /// reached only where an expected event does not come.
-const QUIET: Duration = Duration::from_secs(10);
+const QUIET: Duration = Duration::from_secs(20);
 
 /// How long something eventual may take.
 const EVENTUALLY: Duration = Duration::from_secs(60);

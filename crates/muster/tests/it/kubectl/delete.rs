@@ -6,7 +6,7 @@ use muster_testkit::wait;
 use serde_json::Value;
 use std::time::Duration;
 
-const SOON: Duration = Duration::from_secs(20);
+const SOON: Duration = Duration::from_secs(60);
 
 /// A Deployment that owns a ReplicaSet that owns a Pod, as the controllers of a cluster make them.
 fn family(scene: &Scene) -> Result<()> {

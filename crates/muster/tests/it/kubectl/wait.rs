@@ -43,17 +43,17 @@ fn a_condition_is_waited_for() -> Result<()> {
     assert!(early.contains("timed out waiting"), "{early}");
     let child = waiting(
         &scene,
-        "wait reg/example --for=condition=Discovered --timeout=20s",
+        "wait reg/example --for=condition=Discovered --timeout=60s",
     )?;
     condition(&scene, "True")?;
     assert_eq!(said(child)?, MET);
     assert_eq!(
-        scene.run("wait reg --all --for=condition=Discovered=true --timeout=20s")?,
+        scene.run("wait reg --all --for=condition=Discovered=true --timeout=60s")?,
         MET
     );
     let child = waiting(
         &scene,
-        "wait reg/example --for=condition=Discovered=False --timeout=20s",
+        "wait reg/example --for=condition=Discovered=False --timeout=60s",
     )?;
     condition(&scene, "False")?;
     assert_eq!(said(child)?, MET);
@@ -66,12 +66,12 @@ fn a_field_is_waited_for() -> Result<()> {
     scene.apply(&registry("example", "a.example.org"))?;
     let child = waiting(
         &scene,
-        "wait reg/example --for=jsonpath={.spec.uri}=b.example.org --timeout=20s",
+        "wait reg/example --for=jsonpath={.spec.uri}=b.example.org --timeout=60s",
     )?;
     scene.apply(&registry("example", "b.example.org"))?;
     assert_eq!(said(child)?, MET);
     assert_eq!(
-        scene.run("wait reg/example --for=jsonpath={.spec.uri} --timeout=20s")?,
+        scene.run("wait reg/example --for=jsonpath={.spec.uri} --timeout=60s")?,
         MET
     );
     Ok(())
@@ -80,10 +80,10 @@ fn a_field_is_waited_for() -> Result<()> {
 #[test]
 fn the_beginning_and_the_end_of_an_object_are_waited_for() -> Result<()> {
     let scene = Scene::new("wait-delete")?;
-    let child = waiting(&scene, "wait cm/brief --for=create --timeout=20s")?;
+    let child = waiting(&scene, "wait cm/brief --for=create --timeout=60s")?;
     scene.apply(&config_map("brief", "{}"))?;
     assert_eq!(said(child)?, "configmap/brief condition met\n");
-    let child = waiting(&scene, "wait cm/brief --for=delete --timeout=20s")?;
+    let child = waiting(&scene, "wait cm/brief --for=delete --timeout=60s")?;
     scene.run("delete cm brief")?;
     // Whoever begins to wait when all is over has nothing to say.
     let text = said(child)?;

@@ -89,7 +89,7 @@ fn a_rollout_is_asked_for_and_never_comes() -> Result<()> {
     scene.run(&format!(
         "patch deployment web --subresource=status --type=merge -p '{status}'"
     ))?;
-    let done = scene.run("rollout status deployment web --timeout=20s")?;
+    let done = scene.run("rollout status deployment web --timeout=60s")?;
     assert_eq!(done, "deployment \"web\" successfully rolled out\n");
     Ok(())
 }

@@ -91,9 +91,13 @@ async fn an_image_that_is_deleted_is_told_and_comes_back_with_the_next_scan() ->
         reason.contains("1 of 2 images") && reason.contains("deleted meanwhile"),
         "{reason}"
     );
+    // What was under way when its Image went is collected with it.
     for kind in ["sboms", "vulnerabilityreports"] {
-        let found = get(kubectl, &[kind])?;
-        assert_eq!(found["items"].as_array().map(Vec::len), Some(1), "{kind}");
+        wait::until(&format!("one of {kind}"), LIMIT, || {
+            let found = get(kubectl, &[kind])?;
+            let count = found["items"].as_array().map(Vec::len);
+            Ok((count == Some(1)).then_some(()))
+        })?;
     }
     let (reason, second) = held.bench.scan("second", json!({"registry": "local"}))?;
     assert!(reason.contains("AllImagesScanned"), "{reason}");

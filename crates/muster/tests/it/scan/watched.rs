@@ -30,7 +30,9 @@ async fn whoever_watches_a_scan_sees_how_far_it_has_come() -> Result<()> {
     let shows = |word: &str| {
         wait::until(&format!("{word} in the watch"), LIMIT, || {
             let shown = std::fs::read_to_string(watch.log())?;
-            Ok(shown.contains(word).then_some(shown))
+            // A row comes cell by cell.
+            let whole = shown.contains(word) && shown.ends_with('\n');
+            Ok(whole.then_some(shown))
         })
     };
     let apply = |object: &str| bench.kubectl.succeed_with(&["apply", "-f", "-"], object);

@@ -44,7 +44,7 @@ fn why(kubeconfig: &Path, words: &[&str]) -> Result<Value> {
 
 /// A workload of a kind that is no part of Kubernetes.
 fn rollout(site: &Site<'_>) -> Result<()> {
-    site.apply(&json!({
+    let definition = json!({
         "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
         "metadata": {"name": "rollouts.argoproj.io"},
         "spec": {
@@ -55,10 +55,8 @@ fn rollout(site: &Site<'_>) -> Result<()> {
                 "schema": {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": true}},
             }],
         },
-    }))?;
-    let definition = "crd/rollouts.argoproj.io";
-    site.kubectl
-        .succeed(&["wait", "--for=condition=Established", definition])?;
+    });
+    site.kubectl.define(&definition.to_string())?;
     let rollout = wait::until("the kind to be served", LIMIT, || {
         Ok(site
             .owner("web", "argoproj.io/v1alpha1", "Rollout", "canary", None)
