@@ -257,10 +257,7 @@ impl Lister {
                     render::whole(served, form, stored.revision, &stored.body, blobs, out);
                 }
             }
-            View::Metadata => {
-                let tree = served.tree(&stored.body, stored.revision);
-                out.put_slice(render::partial(&tree).to_string().as_bytes());
-            }
+            View::Metadata => render::write_partial("v1", stored.revision, &stored.body, out),
             View::Table(_) => render::write_row(served, form, stored, out),
         }
         Ok(())

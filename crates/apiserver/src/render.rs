@@ -79,6 +79,20 @@ fn partial_in(version: &str, tree: &Value) -> Value {
     })
 }
 
+/// Writes an object's metadata and nothing else, as it lies there: whoever lists the metadata of large
+/// objects does not pay for reading them.
+pub(crate) fn write_partial(version: &str, revision: u64, body: &Body, out: &mut BytesMut) {
+    let head = format!(
+        "{{\"apiVersion\":\"meta.k8s.io/{version}\",\"kind\":\"PartialObjectMetadata\",\"metadata\":"
+    );
+    out.put_slice(head.as_bytes());
+    if body.render_metadata(revision, out).is_none() {
+        let whole = body.tree(revision);
+        out.put_slice(whole["metadata"].to_string().as_bytes());
+    }
+    out.put_u8(b'}');
+}
+
 /// The columns of a kind's table.
 pub(crate) fn columns(served: &Served) -> Value {
     let name = json!({
@@ -155,15 +169,9 @@ pub(crate) fn write_row(served: &Served, form: Form, stored: &Stored, out: &mut 
     let tree = stored.body.tree_for_columns(stored.revision);
     out.put_slice(b"{\"cells\":");
     out.put_slice(Value::Array(cells(served, &tree)).to_string().as_bytes());
-    let head = format!(
-        ",\"object\":{{\"apiVersion\":\"meta.k8s.io/{version}\",\"kind\":\"PartialObjectMetadata\",\"metadata\":"
-    );
-    out.put_slice(head.as_bytes());
-    if stored.body.render_metadata(stored.revision, out).is_none() {
-        let whole = stored.body.tree(stored.revision);
-        out.put_slice(whole["metadata"].to_string().as_bytes());
-    }
-    out.put_slice(b"}}");
+    out.put_slice(b",\"object\":");
+    write_partial(version, stored.revision, &stored.body, out);
+    out.put_slice(b"}");
 }
 
 /// A table around rows.
@@ -210,9 +218,7 @@ pub(crate) async fn object(
             let mut opaque = Opaque::new([body]);
             whole(served, form, revision, body, opaque.next(store).await?, out);
         }
-        View::Metadata => {
-            out.put_slice(partial(&served.tree(body, revision)).to_string().as_bytes());
-        }
+        View::Metadata => write_partial("v1", revision, body, out),
         View::Table(version) => {
             let mut tree = served.tree(body, revision);
             tree["apiVersion"] = json!(form.api_version(served));
