@@ -79,14 +79,32 @@ impl<J> Crew<J> {
         let Some(worker) = self.queues.get(worker as usize) else {
             return;
         };
+        // Counted once there is room: whoever is called off while it waits for some leaves nothing behind.
+        let Ok(room) = worker.reserve().await else {
+            return;
+        };
         self.waiting.fetch_add(1, Ordering::Relaxed);
-        if worker.send(job).await.is_err() {
-            self.waiting.fetch_sub(1, Ordering::Relaxed);
-        }
+        room.send(job);
     }
 
     /// How much is handed over and not yet done.
     pub(crate) fn waiting(&self) -> usize {
         self.waiting.load(Ordering::Relaxed)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use futures::FutureExt;
+
+    #[test]
+    fn what_is_called_off_before_it_is_handed_over_is_not_waited_for() {
+        let crew = Crew::new();
+        for job in 0..WAITING {
+            assert_eq!(crew.hand("same", job).now_or_never(), Some(()));
+        }
+        assert_eq!(crew.hand("same", 99).now_or_never(), None);
+        assert_eq!(crew.waiting(), WAITING);
     }
 }
