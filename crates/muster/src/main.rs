@@ -7,6 +7,7 @@ mod auditing;
 mod backup;
 mod certificates;
 mod cluster;
+mod completions;
 mod crds;
 mod database;
 mod demo;
@@ -17,6 +18,8 @@ mod kubeconfig;
 mod layers;
 mod nats;
 mod outside;
+mod pages;
+mod plugin;
 mod role;
 mod scanning;
 mod storage;
@@ -27,12 +30,24 @@ mod webhook;
 mod why;
 
 use anyhow::Result;
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
+use plugin::Called;
 use std::process::ExitCode;
+
+/// For whoever asks for help without knowing for what.
+const BEGINNING: &str = "\
+Where to begin:
+  muster scan debian:12                   what is wrong with an image
+  muster audit -f deploy/                 which manifests break which checks
+  muster up --data ./muster               a control plane on this machine, for plain kubectl
+  muster up --kubeconfig ~/.kube/config   the same, looking at a cluster; nothing is written there
+  muster why CVE-2024-1234                which workloads have it, of what is known
+
+`muster help COMMAND` has examples of each; docs/README.md leads from a question to a page.";
 
 /// Inspects what a Kubernetes cluster runs and keeps the findings beside it.
 #[derive(Parser)]
-#[command(name = "muster", version, about, long_about = None, arg_required_else_help = true)]
+#[command(name = "muster", version, arg_required_else_help = true, after_help = BEGINNING)]
 struct Arguments {
     #[command(subcommand)]
     command: Command,
@@ -128,6 +143,14 @@ enum Command {
     #[command(verbatim_doc_comment)]
     Audit(Box<audit::Audit>),
     /// Fetch, import or describe vulnerability data.
+    ///
+    ///   muster db update
+    ///   muster db info
+    ///   muster db import trivy-db.tar.gz
+    ///
+    /// A scan fetches it when it is needed; this is for machines without a network, and for those who want
+    /// to know. docs/air-gap.md tells more.
+    #[command(verbatim_doc_comment)]
     Db(inspect::Db),
     /// Print the CustomResourceDefinitions of Muster's kinds.
     ///
@@ -144,10 +167,28 @@ enum Command {
     ///   muster restore --from muster.backup --data ./muster
     #[command(verbatim_doc_comment)]
     Restore(backup::Restore),
+    /// Print the script with which a shell completes what is typed.
+    ///
+    ///   source <(muster completions bash)
+    #[command(verbatim_doc_comment)]
+    Completions(completions::Completions),
 }
 
 fn main() -> ExitCode {
-    let arguments = Arguments::parse();
+    let called = Called::now();
+    let line = called.name(Arguments::command());
+    if called == Called::Completion {
+        let words: Vec<String> = std::env::args().skip(1).collect();
+        // Nobody is there to be told, but kubectl, which then completes nothing.
+        return match plugin::complete(line, &words, &mut std::io::stdout()) {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(_) => ExitCode::FAILURE,
+        };
+    }
+    let arguments = match Arguments::from_arg_matches(&line.clone().get_matches()) {
+        Ok(arguments) => arguments,
+        Err(error) => error.exit(),
+    };
     let log = arguments.log.unwrap_or_else(|| {
         let role = matches!(
             arguments.command,
@@ -178,6 +219,7 @@ fn main() -> ExitCode {
         Command::Crds(command) => done(crds::run(command)),
         Command::Backup(command) => done(backup::backup(command)),
         Command::Restore(command) => done(backup::restore(command)),
+        Command::Completions(command) => done(completions::run(&command, line)),
     };
     telemetry.end();
     match result {

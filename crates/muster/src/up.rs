@@ -7,6 +7,7 @@ use crate::health::Counted;
 use crate::inspect::{Origin, Reach, places};
 use crate::layers::LayersPage;
 use crate::outside::{self, Outside};
+use crate::pages::PagesLobby;
 use crate::role::{self, History, Switch, bind, version};
 use crate::{auditing, inside, kubeconfig, telemetry};
 use anyhow::{Context, Result, bail};
@@ -80,6 +81,8 @@ pub(crate) struct Serving {
     /// The server itself, called as its owner.
     pub(crate) client: kube::Client,
     pub(crate) url: String,
+    /// The link that leads a browser to the pages, once.
+    pub(crate) pages: String,
     pub(crate) kubeconfig: PathBuf,
     /// Ctrl-C or SIGTERM, from before anybody could know of the server.
     pub(crate) end: Pin<Box<dyn Future<Output = ()> + Send>>,
@@ -120,10 +123,11 @@ where
 /// Says where the server is, and stays until it is told to end.
 async fn announce(serving: Serving) -> Result<()> {
     eprintln!(
-        "Muster {} serves {}\n\n  export KUBECONFIG={}\n  kubectl api-resources --categories muster\n\nStop it with Ctrl-C.",
+        "Muster {} serves {}\n\n  export KUBECONFIG={}\n  kubectl api-resources --categories muster\n\nLook at it in a browser; the link leads in once:\n\n  {}\n\nStop it with Ctrl-C.",
         env!("CARGO_PKG_VERSION"),
         serving.url,
-        serving.kubeconfig.display()
+        serving.kubeconfig.display(),
+        serving.pages
     );
     serving.end.await;
     Ok(())
@@ -241,12 +245,10 @@ where
     };
     let stop = CancellationToken::new();
     let client = inside::client(&server, Identity::new(OWNER, &["system:masters"]));
-    let serving = tokio::spawn(listen::serve(
-        Front::of(server),
-        listener,
-        tls,
-        stop.clone(),
-    ));
+    let (lobby, pages) = PagesLobby::owned(OWNER, client.clone(), address)?;
+    let front = Front::of(server);
+    front.furnish(lobby);
+    let serving = tokio::spawn(listen::serve(front, listener, tls, stop.clone()));
     let end = role::end()?;
     let url = format!("https://{}", reachable(address));
     let owner = authority.client(OWNER, "system:masters")?;
@@ -254,6 +256,7 @@ where
     let stayed = company(Serving {
         client,
         url,
+        pages,
         kubeconfig: own.canonicalize().unwrap_or(own),
         end: Box::pin(end),
     });

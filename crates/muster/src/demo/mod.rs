@@ -9,7 +9,7 @@ mod show;
 
 use crate::role;
 use crate::up::{self, Serving, Up};
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use clap::Args;
 use muster_demo::images;
 use muster_demo::site::Site;
@@ -44,6 +44,14 @@ enum Place {
 impl Place {
     fn of(given: Option<PathBuf>) -> Result<Place> {
         if let Some(path) = given {
+            // The registry of the last time is gone, and what was scanned there with it.
+            let is_used = std::fs::read_dir(&path).is_ok_and(|mut found| found.next().is_some());
+            ensure!(
+                !is_used,
+                "{path} is not empty, and a demonstration begins anew; name another directory with \
+                 `--data DIR`, or go on with what is there by `muster up --data {path}`",
+                path = path.display()
+            );
             return Ok(Place::Given(path));
         }
         let made = tempfile::Builder::new().prefix("muster-demo-").tempdir();
@@ -136,7 +144,7 @@ async fn accompany(
         if !command.until_ready {
             return std::future::pending().await;
         }
-        anyhow::ensure!(
+        ensure!(
             missing.is_empty(),
             "not everything is there: {}",
             missing.join(", ")
@@ -158,5 +166,17 @@ mod tests {
         let arguments = offline(Path::new("/d"), "127.0.0.1:0".parse().expect("an address"));
         assert!(Up::told(arguments).is_ok_and(|up| !up.fetches()));
         assert!(Up::told(Vec::new()).is_ok_and(|up| up.fetches()));
+    }
+
+    #[test]
+    fn a_directory_that_is_used_is_left_alone() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let given = || Some(directory.path().to_owned());
+        assert!(Place::of(given()).is_ok());
+        std::fs::write(directory.path().join("state.db"), "x").expect("a file");
+        let refused = Place::of(given()).err().map(|error| error.to_string());
+        assert!(refused.is_some_and(|why| why.contains("muster up --data")));
+        let new = directory.path().join("new");
+        assert!(Place::of(Some(new)).is_ok());
     }
 }

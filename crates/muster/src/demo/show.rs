@@ -92,7 +92,9 @@ impl Show {
             ),
             false => format!("Not everything is there yet: {}.\n", missing.join(", ")),
         };
-        text += &format!("\nMuster serves {}\n", address(serving));
+        text += &format!("\nMuster serves {}\n", serving.url);
+        text += "\nLook at it in a browser; the link leads in once:\n\n";
+        text += &format!("  {}\n", serving.pages);
         text += &format!("\n  export KUBECONFIG={}\n", serving.kubeconfig.display());
         for (what, command) in WORTH {
             text += &format!("\n  # {what}\n  {command}\n");
@@ -109,11 +111,6 @@ impl Show {
         let written = out.write_all(text.as_bytes()).and_then(|()| out.flush());
         written.context("saying where to look")
     }
-}
-
-/// Where a browser is pointed to.
-fn address(serving: &Serving) -> &str {
-    &serving.url
 }
 
 fn style(template: &str) -> ProgressStyle {

@@ -2,6 +2,7 @@
 //! what kubectl would ask.
 
 use crate::inspect::places;
+use crate::plugin::Called;
 use anyhow::{Context, Result};
 use clap::Args;
 use kube::config::{KubeConfigOptions, Kubeconfig};
@@ -15,7 +16,7 @@ const PATIENCE: Duration = Duration::from_secs(120);
 #[derive(Args)]
 pub(super) struct Choice {
     /// How to reach the server. If not given, KUBECONFIG is used, then the kubeconfig that `muster
-    /// up` wrote into its data directory, then what kubectl uses.
+    /// up` wrote into its data directory (not by kubectl's plugin), then what kubectl uses.
     #[arg(long, value_name = "FILE")]
     kubeconfig: Option<PathBuf>,
     /// The context of the kubeconfig, if not its current one.
@@ -42,7 +43,7 @@ impl Choice {
         let here = self.data.join("kubeconfig");
         let file = match &self.kubeconfig {
             Some(file) => Some(file.clone()),
-            None if !is_told && here.is_file() => {
+            None if !is_told && Called::now() == Called::Muster && here.is_file() => {
                 eprintln!("asking the server of {}", here.display());
                 Some(here)
             }

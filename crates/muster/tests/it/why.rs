@@ -11,7 +11,7 @@ const STORAGE: &str = "storage.sbomscanner.kubewarden.io/v1alpha1";
 
 /// A server with two workloads that share an image, one that waits for its scan, and an image that
 /// nobody runs.
-fn stage() -> Result<(Muster, Kubectl)> {
+pub(crate) fn stage() -> Result<(Muster, Kubectl)> {
     let muster = Muster::start_idle(env!("CARGO_BIN_EXE_muster"))?;
     let kubectl = Kubectl::new(&muster.kubeconfig_path())?;
     for namespace in ["shop", "bank", "artifacts", "empty"] {
