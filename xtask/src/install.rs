@@ -30,6 +30,9 @@ const PACKAGES: &[(&str, &[&str])] = &[
         "nats-server",
         &["sh", "-c", "PATH=$PATH:/usr/sbin nats-server --version"],
     ),
+    // The pages are looked at as people do.
+    ("chromium", &["chromium", "--version"]),
+    ("chromium-driver", &["chromedriver", "--version"]),
     // Versions of packages are compared as these tools compare them.
     ("nodejs", &["node", "--version"]),
     ("npm", &["npm", "--version"]),

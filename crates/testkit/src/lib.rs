@@ -8,6 +8,7 @@
 pub mod balancer;
 pub mod binaries;
 pub mod bolt;
+pub mod browser;
 pub mod certificates;
 pub mod debian;
 pub mod etcd;
