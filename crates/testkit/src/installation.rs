@@ -199,7 +199,7 @@ impl Installation {
             let path = file?.path();
             if path.extension().is_some_and(|extension| extension == "log") {
                 let log = fs::read_to_string(&path)?;
-                let refused = log.lines().find(|line| line.contains("forbidden"));
+                let refused = lacking_right(&log);
                 ensure!(refused.is_none(), "{}: {refused:?}", path.display());
             }
         }
@@ -217,5 +217,43 @@ impl Installation {
             )
         });
         tails.collect::<Vec<_>>().join("\n")
+    }
+}
+
+/// The line of a log that tells of a right that somebody lacks. What an admission rule refuses, such as a job
+/// for a Registry that is just being deleted, is forbidden too, and nobody lacks a right.
+pub fn lacking_right(log: &str) -> Option<&str> {
+    let lacks = |line: &&str| line.contains("forbidden: User");
+    log.lines().find(lacks)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_refused_by_a_rule_is_no_right_that_is_lacking() {
+        for (line, lacks) in [
+            (
+                r#"pods is forbidden: User "worker" cannot list resource "pods" in API group """#,
+                true,
+            ),
+            (
+                r#"message: \"secrets is forbidden: User \"worker\" cannot get resource\""#,
+                true,
+            ),
+            (
+                r#"scanjobs "a" is forbidden: the Registry "b" is being deleted, nothing begins on it"#,
+                false,
+            ),
+            (
+                r#"configmaps "a" is forbidden: unable to create new content in namespace x"#,
+                false,
+            ),
+            ("ready", false),
+        ] {
+            let log = format!("before\n{line}\nafter");
+            assert_eq!(lacking_right(&log), lacks.then_some(line), "{line}");
+        }
     }
 }

@@ -10,6 +10,7 @@ mod kept;
 mod stories;
 
 use anyhow::{Context, Result, ensure};
+use muster_testkit::installation::lacking_right;
 use muster_testkit::kubectl::Kubectl;
 use muster_testkit::kubernetes::{self, Kubernetes};
 use muster_testkit::muster::Muster;
@@ -104,7 +105,7 @@ impl Audited {
     /// Whether the first operator tried nothing that it may not do.
     pub(crate) fn lacks_no_right(&self) -> Result<()> {
         let log = std::fs::read_to_string(self.directory.join("operator-0.log"))?;
-        let refused = log.lines().find(|line| line.contains("forbidden"));
+        let refused = lacking_right(&log);
         ensure!(refused.is_none(), "{refused:?}");
         Ok(())
     }

@@ -8,6 +8,7 @@ use crate::scan::{LIMIT, data, ended, get, job, manifests, push};
 use anyhow::{Context, Result, ensure};
 use muster_testkit::helm::Helm;
 use muster_testkit::http;
+use muster_testkit::installation::lacking_right;
 use muster_testkit::kubeconfig::Kubeconfig;
 use muster_testkit::kubectl::Kubectl;
 use muster_testkit::kubernetes::{Kubernetes, Options};
@@ -146,7 +147,7 @@ async fn a_release_scans_with_the_rights_it_has_until_it_goes() -> Result<()> {
     readable(&kubernetes, &kubectl)?;
     for role in roles {
         let log = role.log();
-        let refused = log.lines().find(|line| line.contains("forbidden"));
+        let refused = lacking_right(&log);
         ensure!(refused.is_none(), "{refused:?}");
     }
 
