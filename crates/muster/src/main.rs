@@ -74,7 +74,7 @@ enum Command {
     ///   muster why CVE-2024-1234 -A
     #[command(verbatim_doc_comment)]
     Up(Box<up::Up>),
-    /// Show everything there is, with nothing but this machine: images, workloads, policies, findings.
+    /// Show everything that there is to see, with nothing but this machine.
     ///
     /// As `muster up`, in a directory of its own that is removed at the end, with a registry, vulnerability
     /// data and the workloads of a small company. In a few seconds all of it is scanned and audited;

@@ -48,7 +48,10 @@ fn commands() -> Result<Vec<String>> {
     let help = String::from_utf8(help.stdout)?;
     let (_, listed) = help.split_once("Commands:\n").context("commands")?;
     let listed = listed.lines().take_while(|line| !line.is_empty());
-    let names = listed.filter_map(|line| line.strip_prefix("  ")?.split_whitespace().next());
+    // What is longer than a line goes on further in.
+    let names = listed.filter_map(|line| line.strip_prefix("  "));
+    let names = names.filter(|line| !line.starts_with(' '));
+    let names = names.filter_map(|line| line.split_whitespace().next());
     Ok(names
         .map(str::to_owned)
         .filter(|name| name != "help")
