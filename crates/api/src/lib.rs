@@ -1,5 +1,5 @@
 //! The kinds Muster serves, described as data with the form that `muster-kind` gives: what can be
-//! scanned and how ([`scanner`]), what was found in images ([`storage`]), which policies apply
+//! scanned and how ([`scanner`]), what was found in images ([`storage`], [`history`]), which policies apply
 //! ([`policies`]) and what broke them ([`reports`], [`config_audit`]), together with the rules a
 //! schema cannot state ([`validate`]) and the few values those fields hold (durations, platforms,
 //! group expressions). It refuses to know any server, store, queue or client, and does no I/O: the
@@ -16,6 +16,7 @@ pub mod expression;
 pub mod filter;
 pub mod finding;
 pub mod guard;
+pub mod history;
 pub mod image;
 pub mod link;
 pub mod platform;

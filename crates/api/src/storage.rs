@@ -2,7 +2,7 @@
 //! that, and which workload has to be mended. Large, many and short-lived, so we serve them
 //! ourselves and spare etcd.
 
-use crate::{finding, image, link, scanner, validate};
+use crate::{finding, history, image, link, scanner, validate};
 use muster_kind::schema::{Schema, any_object, list, object, string};
 use muster_kind::{Column, Kind};
 use serde_json::Value;
@@ -22,6 +22,7 @@ pub fn kinds() -> Vec<Kind> {
         sbom(),
         vulnerability_report(),
         workload_scan_report(),
+        history::kind(),
     ]
 }
 

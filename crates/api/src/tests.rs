@@ -58,6 +58,7 @@ fn every_kind_of_the_design_is_described() {
             "storage.sbomscanner.kubewarden.io/v1alpha1 SBOM",
             "storage.sbomscanner.kubewarden.io/v1alpha1 VulnerabilityReport",
             "storage.sbomscanner.kubewarden.io/v1alpha1 WorkloadScanReport",
+            "storage.sbomscanner.kubewarden.io/v1alpha1 FindingHistory",
             "policies.kubewarden.io/v1 ClusterAdmissionPolicy",
             "policies.kubewarden.io/v1 AdmissionPolicy",
             "policies.kubewarden.io/v1 ClusterAdmissionPolicyGroup",

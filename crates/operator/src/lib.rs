@@ -8,8 +8,9 @@
 //! far a RegistryDiscovery has, which needs no findings. Which of them may work on a Registry is
 //! said by a [`lease`], and when they do, by [`registry`]; what is asked of our kinds before they are
 //! kept, by [`admission`]. When the data that reports are made with is replaced, they are made again
-//! ([`rematch`]). Which images run, and in which workloads, is [`workload`]'s to see. One message is handled in [`stage`]; what people are told of it follows from a
-//! status as it was and as it is ([`news`]).
+//! ([`rematch`]). Which images run, and in which workloads, is [`workload`]'s to see, and how
+//! their findings came and went is noted by [`timeline`]. One message is handled in [`stage`]; what people
+//! are told of it follows from a status as it was and as it is ([`news`]).
 
 mod access;
 pub mod admission;
@@ -48,6 +49,7 @@ mod schedule;
 mod stage;
 mod standing;
 mod tally;
+mod timeline;
 mod trace;
 mod usage;
 mod wanted;

@@ -69,6 +69,7 @@ pub(crate) const SBOM: Kind = kind(STORAGE, "SBOM", "sboms");
 pub(crate) const REPORT: Kind = kind(STORAGE, "VulnerabilityReport", "vulnerabilityreports");
 
 pub(crate) const WORKLOAD_REPORT: Kind = kind(STORAGE, "WorkloadScanReport", "workloadscanreports");
+pub(crate) const FINDING_HISTORY: Kind = kind(STORAGE, "FindingHistory", "findinghistories");
 pub(crate) const CONFIGURATION: Kind = kind(
     SCANNER,
     "WorkloadScanConfiguration",
@@ -157,14 +158,37 @@ impl Kind {
         namespace: &str,
         selector: &str,
     ) -> Result<Vec<T>, kube::Error> {
+        let selected = ListParams::default().fields(selector);
+        self.pages(client, namespace, "", selected).await
+    }
+
+    /// Reads the objects of a namespace without what is large of what is computed.
+    pub(crate) async fn list_brief<T: DeserializeOwned>(
+        &self,
+        client: &Client,
+        namespace: &str,
+    ) -> Result<Vec<T>, kube::Error> {
+        let all = ListParams::default();
+        self.pages(client, namespace, "&computed=brief", all).await
+    }
+
+    async fn pages<T: DeserializeOwned>(
+        &self,
+        client: &Client,
+        namespace: &str,
+        option: &str,
+        selected: ListParams,
+    ) -> Result<Vec<T>, kube::Error> {
         let path = self.path(namespace, "");
         let path = path.trim_end_matches('/');
-        let mut parameters = ListParams::default().fields(selector).limit(500);
+        let mut parameters = selected.limit(500);
         let mut found = Vec::new();
         loop {
-            let request = kube::core::Request::new(path)
-                .list(&parameters)
-                .map_err(kube::Error::BuildRequest)?;
+            let request = kube::core::Request::new(path).list(&parameters);
+            let mut request = request.map_err(kube::Error::BuildRequest)?;
+            let asked = format!("{}{option}", request.uri()).parse();
+            *request.uri_mut() = asked
+                .map_err(|error: http::uri::InvalidUri| kube::Error::HttpError(error.into()))?;
             let page: Page<T> = client.request(request).await?;
             found.extend(page.items);
             match page.metadata.continue_.filter(|token| !token.is_empty()) {
@@ -192,17 +216,16 @@ impl Kind {
         namespace: &str,
         selected: ListParams,
     ) -> Result<Vec<ObjectMeta>, kube::Error> {
-        let api = self.within(client, namespace);
-        let mut parameters = selected.limit(500);
-        let mut found = Vec::new();
-        loop {
-            let page = api.list_metadata(&parameters).await?;
-            found.extend(page.items.into_iter().map(|item| item.metadata));
-            match page.metadata.continue_.filter(|token| !token.is_empty()) {
-                Some(token) => parameters = parameters.continue_token(&token),
-                None => return Ok(found),
-            }
-        }
+        metadata(self.within(client, namespace), selected).await
+    }
+
+    /// The same of all namespaces.
+    pub(crate) async fn metadata_anywhere(
+        &self,
+        client: &Client,
+        selected: ListParams,
+    ) -> Result<Vec<ObjectMeta>, kube::Error> {
+        metadata(self.all(client), selected).await
     }
 
     /// Changes an object by a JSON patch.
@@ -235,6 +258,23 @@ impl Kind {
         let api = self.within(client, namespace);
         api.patch(name, &parameters, &Patch::Merge(patch)).await?;
         Ok(())
+    }
+}
+
+/// Lists metadata, page by page.
+async fn metadata(
+    api: Api<DynamicObject>,
+    selected: ListParams,
+) -> Result<Vec<ObjectMeta>, kube::Error> {
+    let mut parameters = selected.limit(500);
+    let mut found = Vec::new();
+    loop {
+        let page = api.list_metadata(&parameters).await?;
+        found.extend(page.items.into_iter().map(|item| item.metadata));
+        match page.metadata.continue_.filter(|token| !token.is_empty()) {
+            Some(token) => parameters = parameters.continue_token(&token),
+            None => return Ok(found),
+        }
     }
 }
 

@@ -10,7 +10,7 @@ use crate::object::{FAILURE, IMAGE};
 use crate::trace::Tracer;
 use crate::{
     discovery, hubs, layers, mirror, progress, reconcile, refresh, registry, rematch, stage,
-    workload,
+    timeline, workload,
 };
 use futures::FutureExt;
 use futures::future::BoxFuture;
@@ -318,7 +318,8 @@ impl Operator {
     async fn scan_workloads(self: Arc<Self>, stop: CancellationToken) {
         if self.workloads {
             let mirrored = mirror::run(self.clone(), stop.clone());
-            tokio::join!(mirrored, workload::run(self, stop));
+            let recorded = timeline::run(self.clone(), stop.clone());
+            tokio::join!(mirrored, recorded, workload::run(self, stop));
         }
     }
 

@@ -7,7 +7,7 @@
 //! should be and write the difference, so whatever is lost is made up for at the next look. Only the
 //! leader does this.
 
-mod agenda;
+pub(crate) mod agenda;
 mod configuration;
 mod ladder;
 mod managed;

@@ -74,6 +74,7 @@ fn reports_are_in_no_role_that_others_are_made_of() -> Result<()> {
         }
     }
     let expected = [
+        "findinghistories",
         "registries",
         "registrydiscoveries",
         "scanjobs",

@@ -4,6 +4,7 @@
 
 mod churn;
 pub(crate) mod crowd;
+mod history;
 mod leaving;
 mod running;
 mod stories;
