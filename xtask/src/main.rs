@@ -25,6 +25,7 @@ cargo xtask <task>
   bench apiserver   speed and memory beside kube-apiserver and etcd
   bench audit       50 000 resources under 20 policies, beside a policy server asked for each of them;
                     --small to try it out, --resources N for another number
+  bench pages       the web pages of 10 000 workloads, beside the list they are made of
   bench pipeline    a registry of 1 000 images through all roles, and both queues; --small to try it out
   bench rego        200 policies in Rego, bound to kinds, and 10 000 resources of 12 kinds; --small to
                     try it out, --policies N and --resources N for other numbers
@@ -66,6 +67,7 @@ fn task(arguments: &[&str]) -> Result<()> {
         ["bench", "audit", options @ ..] => bench::audit::run(options),
         ["bench", "storage", options @ ..] => bench::storage::run(options),
         ["bench", "scan", parts @ ..] => bench::scan::run(parts),
+        ["bench", "pages"] => bench::pages::run(),
         ["bench", "pipeline", options @ ..] => bench::pipeline::run(options),
         ["bench", "workloads", options @ ..] => bench::workloads::run(options),
         ["bench", "rego", options @ ..] => bench::rego::run(options),

@@ -4,7 +4,7 @@
 use crate::run::run;
 use crate::{dependencies, install};
 use anyhow::{Result, anyhow};
-use muster_testkit::binaries;
+use muster_testkit::{binaries, definitions};
 
 /// One profile for everything, so that dependencies are built once.
 const PROFILE: &str = "--release";
@@ -14,7 +14,8 @@ pub(crate) fn all(filter: &[&str]) -> Result<()> {
     install::packages()?;
     let kubernetes = std::thread::spawn(|| {
         binaries::ensure_kubernetes()?;
-        binaries::ensure_helm()
+        binaries::ensure_helm()?;
+        definitions::ensure()
     });
     check()?;
     run(

@@ -57,6 +57,8 @@ impl Browser {
         ];
         let wanted = json!({"capabilities": {"alwaysMatch": {
             "browserName": "chrome",
+            // The servers of tests have authorities that no browser knows.
+            "acceptInsecureCerts": true,
             "goog:chromeOptions": {"args": arguments},
             "goog:loggingPrefs": {"browser": "ALL"},
         }}});
@@ -89,6 +91,15 @@ impl Browser {
         let script = format!("return document.querySelector({selector:?})?.innerText ?? ''");
         let text = self.run(&script).await?;
         Ok(text.as_str().unwrap_or_default().to_owned())
+    }
+
+    /// Types into the first element that a selector means, and sends the form it is in.
+    pub async fn submit(&self, selector: &str, text: &str) -> Result<()> {
+        let script = format!(
+            "const field = document.querySelector({selector:?}); field.value = {text:?}; field.form.requestSubmit();"
+        );
+        self.run(&script).await?;
+        Ok(())
     }
 
     /// Runs a script in the page, as a function that returns something.

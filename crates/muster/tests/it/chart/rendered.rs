@@ -1,14 +1,19 @@
 //! What is rendered is what a cluster takes.
 
 use super::{EXAMPLES, NAMESPACE, called, chart, objects, template, text, values};
-use anyhow::{Result, ensure};
+use anyhow::{Context, Result, ensure};
+use muster_testkit::definitions;
 use muster_testkit::helm::Helm;
-use muster_testkit::kubectl::Kubectl;
+use muster_testkit::kubectl::{Kubectl, Outcome};
 use muster_testkit::kubernetes::{Kubernetes, Options};
 use serde_json::{Value, json};
 
-/// Groups of other projects, whose definitions kube-apiserver would need to judge their objects.
-const FOREIGN: [&str; 2] = ["monitoring.coreos.com/", "cert-manager.io/"];
+/// Other projects' objects that an example makes, whose definitions a cluster has then.
+const OF_OTHERS: [(&str, &str); 3] = [
+    ("monitoring.coreos.com/v1", "ServiceMonitor"),
+    ("cert-manager.io/v1", "Certificate"),
+    ("cert-manager.io/v1", "Issuer"),
+];
 
 #[test]
 fn helm_finds_nothing_wrong_with_the_chart() -> Result<()> {
@@ -21,39 +26,47 @@ fn helm_finds_nothing_wrong_with_the_chart() -> Result<()> {
     Ok(())
 }
 
-#[test]
-fn kube_apiserver_takes_everything_that_is_rendered() -> Result<()> {
+/// A control plane that knows what the chart's objects are, ours and those of others.
+fn cluster() -> Result<(Kubernetes, Kubectl)> {
     let kubernetes = Kubernetes::start(&Options::default())?;
     let kubectl = Kubectl::new(&kubernetes.kubeconfig_path())?;
+    // Helm installs these first; the configuration of the workload scan is one of them.
+    kubectl.define(&super::read(
+        "charts/muster/crds/sbomscanner.kubewarden.io.yaml",
+    )?)?;
+    kubectl.define(&definitions::read()?)?;
+    Ok((kubernetes, kubectl))
+}
+
+/// Has kube-apiserver judge objects as if they were applied.
+fn judge(kubectl: &Kubectl, objects: &[Value]) -> Result<Outcome> {
+    let list = json!({"apiVersion": "v1", "kind": "List", "items": objects});
+    let arguments = ["apply", "--dry-run=server", "--validate=strict", "-f", "-"];
+    kubectl.run(&arguments, &list.to_string())
+}
+
+#[test]
+fn kube_apiserver_takes_everything_that_is_rendered() -> Result<()> {
+    let (_kubernetes, kubectl) = cluster()?;
+    let corporate = "--set=certificates.from=cert-manager,certificates.issuer.name=corporate,\
+                     certificates.issuer.kind=ClusterIssuer,metrics.serviceMonitor.enabled=true";
+    let examples = EXAMPLES.map(values).into_iter();
+    let releases = examples.chain([vec![corporate.to_owned()]]);
     // Every release is tried in a namespace of another name, since nothing may depend on it.
-    let spaces = [NAMESPACE, "cut-off", "security", "small"];
-    for space in spaces {
+    let spaces = [NAMESPACE, "cut-off", "security", "small", "corporate"];
+    for (values, space) in releases.zip(spaces) {
         let labels = json!({"pod-security.kubernetes.io/warn": "restricted"});
         let namespace = json!({
             "apiVersion": "v1", "kind": "Namespace", "metadata": {"name": space, "labels": labels},
         });
         kubectl.succeed_with(&["apply", "-f", "-"], &namespace.to_string())?;
-    }
-    // Helm installs these first; the configuration of the workload scan is one of them.
-    let definitions = super::read("charts/muster/crds/sbomscanner.kubewarden.io.yaml")?;
-    kubectl.succeed_with(&["apply", "--server-side", "-f", "-"], &definitions)?;
-    kubectl.succeed(&["wait", "--for=condition=Established", "crd", "--all"])?;
-    for (example, space) in EXAMPLES.into_iter().zip(spaces) {
-        let all = objects(&template(space, &values(example))?)?;
-        let foreign = |object: &Value| {
-            let version = text(object, "/apiVersion");
-            FOREIGN.iter().any(|group| version.starts_with(group))
-        };
-        let (foreign, own): (Vec<Value>, Vec<Value>) = all.into_iter().partition(foreign);
-        assert_eq!(foreign.is_empty(), example != Some("external-services"));
-        let list = json!({"apiVersion": "v1", "kind": "List", "items": own});
-        let arguments = ["apply", "--dry-run=server", "--validate=strict", "-f", "-"];
-        let outcome = kubectl.run(&arguments, &list.to_string())?;
-        ensure!(outcome.status.success(), "{example:?}: {}", outcome.stderr);
+        let all = objects(&template(space, &values)?)?;
+        let outcome = judge(&kubectl, &all)?;
+        ensure!(outcome.status.success(), "{values:?}: {}", outcome.stderr);
         // The only warnings would be about pods that are not confined as they should be.
-        ensure!(outcome.stderr.is_empty(), "{example:?}: {}", outcome.stderr);
-        assert_eq!(outcome.stdout.lines().count(), own.len(), "{example:?}");
-        for object in foreign.iter().chain(&own) {
+        ensure!(outcome.stderr.is_empty(), "{values:?}: {}", outcome.stderr);
+        assert_eq!(outcome.stdout.lines().count(), all.len(), "{values:?}");
+        for object in &all {
             let place = text(object, "/metadata/namespace");
             let is_here = ["", "kube-system", space].contains(&place);
             ensure!(is_here, "{} is in {place}", called(object));
@@ -61,6 +74,30 @@ fn kube_apiserver_takes_everything_that_is_rendered() -> Result<()> {
             let is_lost = space != NAMESPACE && object.to_string().contains(&elsewhere);
             ensure!(!is_lost, "{} speaks of {elsewhere}", called(object));
         }
+    }
+    Ok(())
+}
+
+/// That kube-apiserver takes the objects of others means something only if it would refuse wrong ones.
+#[test]
+fn the_definitions_of_others_judge_their_objects() -> Result<()> {
+    let (_kubernetes, kubectl) = cluster()?;
+    kubectl.succeed(&["create", "namespace", NAMESPACE])?;
+    let all = objects(&template(NAMESPACE, &values(Some("external-services")))?)?;
+    for (version, kind) in OF_OTHERS {
+        let is_meant = |object: &&Value| {
+            text(object, "/apiVersion") == version && text(object, "/kind") == kind
+        };
+        let found = all.iter().find(is_meant);
+        let mut object = found.with_context(|| format!("no {kind}"))?.clone();
+        object["spec"]["misspelt"] = json!(true);
+        let outcome = judge(&kubectl, &[object])?;
+        ensure!(
+            !outcome.status.success() && outcome.stderr.contains("misspelt"),
+            "{kind}: {}{}",
+            outcome.stdout,
+            outcome.stderr
+        );
     }
     Ok(())
 }
