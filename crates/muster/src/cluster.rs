@@ -9,6 +9,8 @@ use std::time::Duration;
 
 /// How long kube-apiserver may take over an answer.
 const PATIENCE: Duration = Duration::from_secs(10);
+/// How long it may be silent while somebody waits for a page.
+const ANSWER: Duration = Duration::from_secs(30);
 /// How long a watch may be silent before its connection is taken for dead. kube-apiserver ends
 /// watches after five to ten minutes by itself, and sends bookmarks every minute.
 const SILENCE: Duration = Duration::from_secs(150);
@@ -25,6 +27,14 @@ impl Cluster {
     pub(crate) async fn client(&self) -> Result<kube::Client> {
         let config = self.config().await?;
         kube::Client::try_from(config).context("preparing to talk to kube-apiserver")
+    }
+
+    /// A client that says nothing of who it is, for those who say it themselves.
+    pub(crate) async fn stranger(&self) -> Result<kube::Client> {
+        let mut config = self.config().await?;
+        config.auth_info = kube::config::AuthInfo::default();
+        config.read_timeout = Some(ANSWER);
+        kube::Client::try_from(config).context("preparing to talk to kube-apiserver for others")
     }
 
     /// A client of another server that believes the same credentials.

@@ -1,5 +1,6 @@
 //! The web pages, as the network meets them: in the lobby of a server, beside its API. In `up` a printed
-//! link leads in, and a browser on the same machine needs no TLS, since it would not know our authority.
+//! link leads in, and a browser on the same machine needs no TLS, since it would not know our authority;
+//! a server that many share is met over TLS alone.
 
 use anyhow::Result;
 use async_trait::async_trait;
@@ -10,12 +11,21 @@ use muster_web::{LinkDoor, Pages, sign_in_link};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 
-/// The pages of a server that belongs to one person.
+/// The pages of a server.
 pub(crate) struct PagesLobby {
     pages: Pages,
+    takes_plain: bool,
 }
 
 impl PagesLobby {
+    /// The pages of a server that many share.
+    pub(crate) fn shared(pages: Pages) -> Arc<Self> {
+        Arc::new(PagesLobby {
+            pages,
+            takes_plain: false,
+        })
+    }
+
     /// The pages of a server that belongs to `owner`, and the link that leads in. The next link is printed
     /// whenever one was used.
     pub(crate) fn owned(
@@ -33,6 +43,7 @@ impl PagesLobby {
         let link = sign_in_link(&server, &door.token());
         let lobby = PagesLobby {
             pages: Pages::new(Arc::new(door)),
+            takes_plain: true,
         };
         Ok((Arc::new(lobby), link))
     }
@@ -58,7 +69,7 @@ impl Lobby for PagesLobby {
     }
 
     fn takes_plain(&self) -> bool {
-        true
+        self.takes_plain
     }
 
     async fn answer(&self, request: Request<Bytes>, is_secure: bool) -> Response<Bytes> {

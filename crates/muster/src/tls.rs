@@ -66,11 +66,22 @@ pub(crate) fn config(
     Ok(Arc::new(config))
 }
 
+/// What the files say at the moment.
+pub(crate) struct Followed {
+    pub(crate) config: watch::Receiver<Arc<ServerConfig>>,
+    /// The key as it is in its file: a secret that all replicas share.
+    pub(crate) key: watch::Receiver<Arc<[u8]>>,
+}
+
 /// Reads the files now, and again whenever they change; ends when nobody serves any more.
-pub(crate) async fn follow(files: Files) -> Result<watch::Receiver<Arc<ServerConfig>>> {
+pub(crate) async fn follow(files: Files) -> Result<Followed> {
     let mut seen = files.read().await?;
     let sender = watch::Sender::new(files.config(&seen)?);
-    let receiver = sender.subscribe();
+    let keys = watch::Sender::new(Arc::from(seen.1.as_slice()));
+    let followed = Followed {
+        config: sender.subscribe(),
+        key: keys.subscribe(),
+    };
     tokio::spawn(async move {
         loop {
             tokio::select! {
@@ -90,6 +101,7 @@ pub(crate) async fn follow(files: Files) -> Result<watch::Receiver<Arc<ServerCon
                 Ok(config) => {
                     tracing::info!("serving with a new certificate");
                     sender.send_replace(config);
+                    keys.send_replace(Arc::from(seen.1.as_slice()));
                 }
                 // One file may be written before the other: the next look sees both.
                 Err(error) => tracing::warn!(
@@ -99,7 +111,7 @@ pub(crate) async fn follow(files: Files) -> Result<watch::Receiver<Arc<ServerCon
             }
         }
     });
-    Ok(receiver)
+    Ok(followed)
 }
 
 /// Takes any certificate whose key the client holds.

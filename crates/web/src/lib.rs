@@ -11,6 +11,7 @@ mod carrier;
 mod chart;
 mod door;
 pub mod finding;
+mod history;
 mod layout;
 mod page;
 mod pages;

@@ -88,7 +88,7 @@ impl Pages {
         let route = Route::read(request.uri().path());
         let is_post = request.method() == Method::POST;
         let is_read = request.method() == Method::GET || request.method() == Method::HEAD;
-        if is_post && !is_own(request.headers()) {
+        if is_post && !is_own(&request) {
             return plain(StatusCode::FORBIDDEN, "this was sent by another site\n");
         }
         match &route {
@@ -151,7 +151,8 @@ impl Pages {
         filter: &Filter,
     ) -> Response<Bytes> {
         let chosen = filter.namespace.clone();
-        let reader = Reader::new(visitor.client, self.stock.clone(), chosen);
+        let name = visitor.name.clone();
+        let reader = Reader::new(visitor, self.stock.clone(), chosen);
         let framed = match route {
             Some(route) => page(&reader, route, filter).await,
             None => Ok(None),
@@ -183,7 +184,7 @@ impl Pages {
                 }
             },
         };
-        let page = layout::page(route, &visitor.name, filter, framed);
+        let page = layout::page(route, &name, filter, framed);
         answer(status, HTML, page.into_string())
     }
 }
@@ -206,7 +207,7 @@ async fn page(
         }
         Route::Workload { namespace, name } => {
             let view = page::workload::load(reader, namespace, name, filter).await?;
-            return Ok(view.map(|view| page::workload::draw(&view, filter)));
+            return Ok(view.map(|view| page::workload::draw(&view, filter, now)));
         }
         Route::Images => {
             let view = page::images::load(reader, filter).await?;
@@ -248,16 +249,21 @@ async fn page(
 }
 
 /// Whether a form was sent by a page of ours, as far as the browser says where it came from.
-fn is_own(headers: &HeaderMap) -> bool {
+fn is_own(request: &Request<Bytes>) -> bool {
+    let headers = request.headers();
     let text = |name: &str| headers.get(name).map(|value| value.to_str().unwrap_or("?"));
-    if text("sec-fetch-site").is_some_and(|site| !matches!(site, "same-origin" | "none")) {
-        return false;
+    // A browser that says this says it of every request. Of its origin it says nothing good here, since our
+    // pages tell nobody where somebody comes from.
+    if let Some(site) = text("sec-fetch-site") {
+        return matches!(site, "same-origin" | "none");
     }
     let Some(origin) = text("origin") else {
         return true;
     };
     let authority = origin.split_once("://").map(|(_, authority)| authority);
-    authority.is_some() && authority == text("host")
+    // HTTP/2 says in the address what older versions say in a header.
+    let asked = request.uri().authority().map(http::uri::Authority::as_str);
+    authority.is_some() && authority == asked.or_else(|| text("host"))
 }
 
 fn set(headers: &mut HeaderMap, name: HeaderName, value: &str) {

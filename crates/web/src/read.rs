@@ -81,6 +81,7 @@ pub(crate) const WORKLOADS: Resource = ours("workloadscanreports");
 pub(crate) const FINDINGS: Resource = ours("vulnerabilityreports");
 pub(crate) const IMAGES: Resource = ours("images");
 pub(crate) const BILLS: Resource = ours("sboms");
+pub(crate) const HISTORIES: Resource = ours("findinghistories");
 
 impl Resource {
     /// The path of the collection in a namespace, or in all.

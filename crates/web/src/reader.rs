@@ -2,6 +2,7 @@
 //! everywhere is asked for namespace by namespace, and what is left out is remembered so that the page can
 //! say so.
 
+use crate::door::Visitor;
 use crate::read::{self, Limits, ReadError, Resource, Row};
 use crate::stock::Stock;
 use crate::workload::Workload;
@@ -27,6 +28,8 @@ pub(crate) struct Reader {
     pub(crate) client: Client,
     pub(crate) stock: Arc<Stock>,
     chosen: Option<String>,
+    /// Where whoever looks is at home, if that is known of them.
+    home: Option<String>,
     limits: Limits,
     namespaces: OnceCell<Vec<String>>,
 }
@@ -68,9 +71,10 @@ pub(crate) enum Where {
 }
 
 impl Reader {
-    pub(crate) fn new(client: Client, stock: Arc<Stock>, chosen: Option<String>) -> Self {
+    pub(crate) fn new(visitor: Visitor, stock: Arc<Stock>, chosen: Option<String>) -> Self {
         Reader {
-            client,
+            home: visitor.home().map(str::to_owned),
+            client: visitor.client,
             stock,
             chosen,
             limits: Limits {
@@ -129,8 +133,11 @@ impl Reader {
             Answer::No if is_chosen || which == Where::Cluster => return Ok((Vec::new(), true)),
             Answer::No => {}
         }
-        let known = self.namespaces().await?;
-        let tried: Vec<String> = known.iter().take(NAMESPACES).cloned().collect();
+        let known = self.namespaces().await?.iter().take(NAMESPACES);
+        let mut tried: Vec<String> = known.cloned().collect();
+        if tried.is_empty() {
+            tried.extend(self.home.clone());
+        }
         let client = self.client.clone();
         let tries = tried.into_iter().map(move |namespace| {
             let client = client.clone();
@@ -176,13 +183,23 @@ impl Reader {
         resource: Resource,
         which: Where,
     ) -> Result<Seen<T>, ReadError> {
+        self.selected(resource, which, "").await
+    }
+
+    /// Those of them that have these labels.
+    pub(crate) async fn selected<T: DeserializeOwned>(
+        &self,
+        resource: Resource,
+        which: Where,
+        labels: &str,
+    ) -> Result<Seen<T>, ReadError> {
         let (places, forbidden) = self.places(resource, which).await?;
         let mut items = Vec::new();
         let mut unread = 0;
         for place in places {
             let see = |object| items.push(object);
             let place = place.as_deref();
-            let all = read::objects(&self.client, resource, place, "", self.limits, see).await;
+            let all = read::objects(&self.client, resource, place, labels, self.limits, see).await;
             unread += usize::from(!whole(all)?);
         }
         Ok(Seen {

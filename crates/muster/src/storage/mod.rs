@@ -5,6 +5,7 @@
 mod access;
 mod cache;
 mod namespaces;
+mod pages;
 mod requester;
 mod served;
 mod trust;
@@ -15,7 +16,8 @@ use crate::cluster::Cluster;
 use crate::database::Database;
 use crate::layers::LayersPage;
 use crate::nats::Nats;
-use crate::role::{self, History, bind, told_to_stop, version};
+use crate::pages::PagesLobby;
+use crate::role::{self, History, Switch, bind, told_to_stop, version};
 use crate::tls;
 use access::Access;
 use anyhow::{Context, Result};
@@ -75,6 +77,9 @@ pub(crate) struct Storage {
         default_value = "crd"
     )]
     reports_backend: Reports,
+    /// Whether web pages are served at `/ui`, to people who show a token that the cluster knows.
+    #[arg(long, env = "MUSTER_PAGES", value_enum, default_value = "on")]
+    pages: Switch,
     /// For how many seconds a replica that was told to stop still answers, so that nobody is sent
     /// to one that is gone.
     #[arg(
@@ -99,15 +104,23 @@ async fn serve(command: Storage) -> Result<()> {
     };
     let tls = tls::follow(files).await?;
     let client = command.cluster.client().await?;
+    let lobby = match command.pages {
+        Switch::On => {
+            let stranger = command.cluster.stranger().await?;
+            Some(pages::lobby(client.clone(), stranger, tls.key))
+        }
+        Switch::Off => None,
+    };
     let listener = bind("--listen", command.listen).await?;
     let address = listener.local_addr().context("asking for the port")?;
     tracing::info!(%address, "listening");
     let front = Front::waiting("kube-apiserver");
     let stop = CancellationToken::new();
-    let serving = tokio::spawn(listen::serve(front.clone(), listener, tls, stop.clone()));
+    let serving = listen::serve(front.clone(), listener, tls.config, stop.clone());
+    let serving = tokio::spawn(serving);
     let outcome = tokio::select! {
         told = told_to_stop() => told.map(|()| None),
-        made = make(&command, client, &front, &stop) => made.map(Some),
+        made = make(&command, client, lobby, &front, &stop) => made.map(Some),
     };
     let outcome = match outcome {
         Ok(Some(made)) => live(&command, made, &stop, serving).await,
@@ -146,6 +159,7 @@ impl Drop for Followers {
 async fn make(
     command: &Storage,
     client: kube::Client,
+    lobby: Option<Arc<PagesLobby>>,
     front: &Front,
     stop: &CancellationToken,
 ) -> Result<Made> {
@@ -194,6 +208,9 @@ async fn make(
         let (written, hearer) = (store.written(), store.clone());
         let hear = move |resource: &Resource, revision| hearer.nudge(resource, revision);
         helpers.spawn(muster_queue::nudge(nats, written, hear, stop.clone()));
+    }
+    if let Some(lobby) = lobby {
+        front.furnish(lobby);
     }
     front.open(server.clone());
     tracing::info!("ready");

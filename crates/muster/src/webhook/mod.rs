@@ -128,7 +128,7 @@ impl Webhook {
                     certificate: certificate.clone(),
                     key: key.clone(),
                 };
-                Some(tls::follow(files).await?)
+                Some(tls::follow(files).await?.config)
             }
             _ => None,
         };

@@ -12,6 +12,7 @@ use ring::aead::{AES_256_GCM, Aad, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
 use ring::hkdf;
 use ring::rand::{SecureRandom, SystemRandom};
 use serde::{Deserialize, Serialize};
+use std::sync::Arc;
 
 /// The name of the cookie.
 const COOKIE: &str = "muster";
@@ -28,9 +29,12 @@ pub trait Review: Send + Sync + 'static {
     fn client(&self, token: &str) -> kube::Client;
 }
 
+/// The secret of the moment. When it is another one, everybody shows their token again.
+type Secret = Box<dyn Fn() -> Arc<[u8]> + Send + Sync>;
+
 /// A door that takes tokens.
 pub struct TokenDoor<R> {
-    key: LessSafeKey,
+    secret: Secret,
     random: SystemRandom,
     review: R,
 }
@@ -45,18 +49,19 @@ struct Kept {
 
 impl<R: Review> TokenDoor<R> {
     /// A door for the tokens that `review` knows. Replicas with the same secret open the same cookies.
-    /// None if no key follows from the secret.
-    pub fn new(secret: &[u8], review: R) -> Option<Self> {
-        let salt = hkdf::Salt::new(hkdf::HKDF_SHA256, b"muster pages");
-        let derived = salt.extract(secret);
-        let derived = derived
-            .expand(&[b"cookie of the pages, 1"], &AES_256_GCM)
-            .ok()?;
-        Some(TokenDoor {
-            key: LessSafeKey::new(UnboundKey::from(derived)),
+    pub fn new(secret: impl Fn() -> Arc<[u8]> + Send + Sync + 'static, review: R) -> Self {
+        TokenDoor {
+            secret: Box::new(secret),
             random: SystemRandom::new(),
             review,
-        })
+        }
+    }
+
+    fn key(&self) -> Option<LessSafeKey> {
+        let salt = hkdf::Salt::new(hkdf::HKDF_SHA256, b"muster pages");
+        let derived = salt.extract(&(self.secret)());
+        let key = derived.expand(&[b"cookie of the pages, 1"], &AES_256_GCM);
+        Some(LessSafeKey::new(UnboundKey::from(key.ok()?)))
     }
 
     fn seal(&self, kept: &Kept) -> Option<String> {
@@ -64,7 +69,7 @@ impl<R: Review> TokenDoor<R> {
         self.random.fill(&mut nonce).ok()?;
         let mut sealed = serde_json::to_vec(kept).ok()?;
         let unique = Nonce::assume_unique_for_key(nonce);
-        self.key
+        self.key()?
             .seal_in_place_append_tag(unique, Aad::from(COOKIE), &mut sealed)
             .ok()?;
         Some(BASE64_URL_SAFE_NO_PAD.encode([&nonce[..], &sealed].concat()))
@@ -75,7 +80,7 @@ impl<R: Review> TokenDoor<R> {
         let (nonce, sealed) = sealed.split_at_mut_checked(NONCE_LEN)?;
         let nonce = Nonce::try_assume_unique_for_key(nonce).ok()?;
         let opened = self
-            .key
+            .key()?
             .open_in_place(nonce, Aad::from(COOKIE), sealed)
             .ok()?;
         let kept: Kept = serde_json::from_slice(opened).ok()?;
@@ -156,6 +161,10 @@ mod tests {
         }
     }
 
+    fn door_of(secret: &'static [u8]) -> TokenDoor<Known> {
+        TokenDoor::new(move || Arc::from(secret), Known)
+    }
+
     async fn knock(door: &TokenDoor<Known>, method: Method, body: &str) -> Option<String> {
         let mut request = Request::new(Bytes::copy_from_slice(body.as_bytes()));
         *request.method_mut() = method;
@@ -167,14 +176,14 @@ mod tests {
 
     #[tokio::test]
     async fn a_good_token_is_kept_sealed_and_replicas_open_it() {
-        let door = TokenDoor::new(b"the key of the server", Known).unwrap();
+        let door = door_of(b"the key of the server");
         let cookie = knock(&door, Method::POST, "token=+good%0A").await.unwrap();
         assert!(!cookie.contains("good"));
-        let replica = TokenDoor::new(b"the key of the server", Known).unwrap();
+        let replica = door_of(b"the key of the server");
         assert_eq!(replica.admit(&cookie).unwrap().name, "jane");
         assert_eq!(replica.open(&cookie, now()).unwrap().token, "good");
         assert!(replica.open(&cookie, now() + STAY + 1).is_none());
-        let stranger = TokenDoor::new(b"another key", Known).unwrap();
+        let stranger = door_of(b"another key");
         assert!(stranger.admit(&cookie).is_none());
         for bad in ["", "AAAA", &cookie[..cookie.len() - 2]] {
             assert!(door.admit(bad).is_none(), "{bad}");
@@ -183,7 +192,7 @@ mod tests {
 
     #[tokio::test]
     async fn what_is_no_good_token_does_not_lead_in() {
-        let door = TokenDoor::new(b"secret", Known).unwrap();
+        let door = door_of(b"secret");
         let long = format!("token={}", "x".repeat(LONGEST + 1));
         for body in [
             "",

@@ -5,6 +5,7 @@ use crate::address::{Filter, Route};
 use crate::audit;
 use crate::carrier;
 use crate::chart;
+use crate::history::{self, Step};
 use crate::layout::Framed;
 use crate::parts::{self, number, some};
 use crate::read::{self, ReadError};
@@ -32,17 +33,19 @@ pub(crate) struct View {
     failing: Vec<policies::Line>,
     failing_count: usize,
     jobs: Vec<registries::Job>,
+    history: Vec<Step>,
     namespaces: Vec<String>,
     left_out: LeftOut,
 }
 
 pub(crate) async fn load(reader: &Reader, _: &Filter) -> Result<View, ReadError> {
     let workloads = reader.workloads(Where::Chosen).await?;
-    let (carriers, audits, (jobs, unread), reports) = tokio::try_join!(
+    let (carriers, audits, (jobs, unread), reports, history) = tokio::try_join!(
         carrier::carriers(reader, &workloads.items),
         audit::audits(reader),
         registries::jobs(reader),
         reader.rows(read::FINDINGS, Where::Chosen),
+        history::of_namespaces(reader),
     )?;
     let left_out = workloads.left_out.and(carriers.left_out);
     let left_out = left_out.and(audits.left_out).and(unread);
@@ -94,6 +97,7 @@ pub(crate) async fn load(reader: &Reader, _: &Filter) -> Result<View, ReadError>
         failing,
         failing_count,
         jobs: jobs.take(MOST).collect(),
+        history,
         namespaces: reader.namespaces().await?.to_vec(),
         left_out,
     })
@@ -129,6 +133,10 @@ pub(crate) fn draw(view: &View, filter: &Filter, now: Timestamp) -> Framed {
                 @if view.jobs.is_empty() {
                     p class="empty" { "None. " a href=(Route::Registries.path()) { "Those that ended" } }
                 } @else { (registries::job_table(&view.jobs, now)) }
+            }
+            section class="card broad" aria-labelledby="history" {
+                h2 id="history" { "Findings over time " span class="quiet" { "in what runs" } }
+                (chart::over_time(&view.history, now))
             }
             section class="card" aria-labelledby="worst" {
                 h2 id="worst" { a href={ (Route::Workloads.path()) (narrow) } { "Worst workloads" } }
@@ -249,7 +257,12 @@ mod tests {
     fn an_empty_overview_is_calm() {
         let page = draw(&View::default(), &Filter::default(), Timestamp::UNIX_EPOCH);
         let page = page.main.into_string();
-        for told in ["No workload has findings", "Nothing fails", "None. "] {
+        for told in [
+            "No workload has findings",
+            "Nothing fails",
+            "None. ",
+            "Nothing has been noted yet",
+        ] {
             assert!(page.contains(told), "{page}");
         }
     }

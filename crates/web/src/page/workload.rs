@@ -5,17 +5,21 @@ use crate::address::{Filter, Route};
 use crate::audit::{self, Audit, Failure};
 use crate::carrier::Users;
 use crate::chart;
+use crate::history::{self, Step};
 use crate::layout::Framed;
 use crate::parts::{self, Offers, number, some};
 use crate::read::{self, ReadError};
 use crate::reader::{LeftOut, Reader};
 use crate::upgrade::{Counts, Placed, Upgrade, Upgrades, rank, rated};
 use crate::workload::{Container, Owner};
+use jiff::Timestamp;
 use maud::{Markup, html};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// So many upgrades are shown before a person asks for more.
 const UPGRADES: usize = 12;
+/// So many changes of the past are told.
+const CHANGES: usize = 8;
 
 /// A container and the reports of its image.
 struct Ran {
@@ -45,6 +49,7 @@ pub(crate) struct View {
     rows: Vec<Row>,
     all: usize,
     audits: Vec<Audit>,
+    history: Vec<Step>,
     left_out: LeftOut,
 }
 
@@ -60,6 +65,7 @@ pub(crate) async fn load(
     let owner = workload.owner();
     let audits =
         audit::of_workload(reader, namespace, &owner.kind, &owner.name, &owner.uid).await?;
+    let history = history::of_workload(reader, namespace, name).await?;
     let (summary, containers) = (workload.summary(), workload.containers());
     let mut ran = Vec::new();
     let mut placed = Vec::new();
@@ -135,6 +141,7 @@ pub(crate) async fn load(
         rows,
         all,
         audits: audits.items,
+        history,
         left_out: audits.left_out,
     }))
 }
@@ -155,7 +162,7 @@ fn is_meant(row: &Row, filter: &Filter) -> bool {
         && (!filter.fixable || (!finding.fixed_versions.is_empty() && !finding.suppressed))
 }
 
-pub(crate) fn draw(view: &View, filter: &Filter) -> Framed {
+pub(crate) fn draw(view: &View, filter: &Filter, now: Timestamp) -> Framed {
     let route = Route::Workload {
         namespace: view.namespace.clone(),
         name: view.report.clone(),
@@ -184,6 +191,10 @@ pub(crate) fn draw(view: &View, filter: &Filter) -> Framed {
         section aria-labelledby="containers" {
             h2 id="containers" { "Containers" }
             (containers(view))
+        }
+        section aria-labelledby="history" {
+            h2 id="history" { "History" }
+            (past(&view.history, now))
         }
         section aria-labelledby="findings" {
             h2 id="findings" { "Findings " span class="quiet" { (number(view.rows.len())) @if view.rows.len() != view.all { " of " (number(view.all)) } } }
@@ -348,6 +359,25 @@ fn containers(view: &View) -> Markup {
                                 }
                             }
                             td { (standing(&one.container)) }
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn past(steps: &[Step], now: Timestamp) -> Markup {
+    html! {
+        (chart::over_time(steps, now))
+        @if !steps.is_empty() {
+            div class="scroll" {
+                table {
+                    caption class="hidden" { "What came and what went, newest first" }
+                    thead { tr { th scope="col" { "When" } th scope="col" { "What changed" } } }
+                    tbody {
+                        @for change in history::changes(steps, CHANGES) {
+                            tr { td { (parts::ago(Some(&change.time), now)) } td { (change.told) } }
                         }
                     }
                 }

@@ -204,6 +204,11 @@ async fn a_form_of_another_site_is_not_taken() {
             303,
         ),
         (&[("sec-fetch-site", "same-origin")], 303),
+        (
+            &[("sec-fetch-site", "same-origin"), ("origin", "null")],
+            303,
+        ),
+        (&[("sec-fetch-site", "cross-site"), ("origin", "null")], 403),
     ] {
         let mut request = Request::post("/ui/sign-out").body(Bytes::new()).unwrap();
         for (name, value) in headers {
@@ -211,5 +216,12 @@ async fn a_form_of_another_site_is_not_taken() {
         }
         let answer = pages.answer(request, false).await;
         assert_eq!(answer.status(), code, "{headers:?}");
+    }
+    // As it comes over HTTP/2.
+    for (origin, code) in [("https://here.example", 303), ("https://evil.example", 403)] {
+        let request = Request::post("https://here.example/ui/sign-out").header("origin", origin);
+        let request = request.body(Bytes::new()).unwrap();
+        let answer = pages.answer(request, true).await;
+        assert_eq!(answer.status(), code, "{origin}");
     }
 }

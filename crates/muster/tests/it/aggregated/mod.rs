@@ -9,6 +9,7 @@ mod identity;
 mod informer;
 mod kinds;
 mod life;
+mod pages;
 mod pipeline;
 mod protection;
 mod rights;

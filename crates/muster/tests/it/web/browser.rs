@@ -140,5 +140,10 @@ async fn every_page_is_fine_in_a_browser_and_stays_current() -> Result<()> {
     browser.complaints().await?;
     browser.open(&format!("{site}/ui/nothing")).await?;
     assert_eq!(browser.text("h1").await?, "Not found");
+    browser
+        .run("document.querySelector('footer form').requestSubmit()")
+        .await?;
+    let is_out = "return document.querySelector('h1')?.innerText === 'Sign in'";
+    browser.wait("the door from outside", LIMIT, is_out).await?;
     browser.end().await
 }

@@ -1,6 +1,7 @@
 //! The web pages of a real `muster up`, which is told what would have been found.
 
 mod browser;
+mod crowd;
 mod plain;
 mod stage;
 
@@ -119,6 +120,8 @@ fn every_page_shows_what_it_is_about() -> Result<()> {
             "/ui",
             &[
                 "Worst workloads",
+                "Findings over time",
+                "now 2 critical, 6 high",
                 "checkout",
                 "CVE-2024-3094",
                 "KSV-0014",
@@ -126,7 +129,7 @@ fn every_page_shows_what_it_is_about() -> Result<()> {
                 "nightly-1",
             ][..],
         ),
-        ("/ui?namespace=bank", &["ledger"]),
+        ("/ui?namespace=bank", &["ledger", "now 1 critical, 3 high"]),
         (
             "/ui/workloads",
             &["checkout", "ledger", "library/nginx:1.25"],
@@ -136,11 +139,14 @@ fn every_page_shows_what_it_is_about() -> Result<()> {
             "/ui/workloads/shop/deployment-checkout",
             &[
                 "What to fix first",
+                "What came and what went",
+                "now 1 critical, 3 high",
                 "xz-utils",
                 "5.6.1+really5.4.5-1",
                 "KSV-0014",
                 "no-latest",
                 "registry.example/library/nginx:1.25",
+                "−1 high, −1 medium",
             ],
         ),
         (

@@ -58,6 +58,11 @@ impl Stage {
         stage.workload("shop", "catalogue", &[("app", "shop/catalogue", "2.4.0")])?;
         stage.workload("bank", "ledger", &[("app", "bank/ledger", "7")])?;
         stage.audit("shop", "checkout")?;
+        stage.create(vec![
+            history("shop", "namespace", "namespace"),
+            history("bank", "namespace", "namespace"),
+            history("shop", "deployment-checkout", "workload"),
+        ])?;
         let progress = json!({"status": {
             "imagesCount": 8, "scannedImagesCount": 2, "failedImagesCount": 1,
             "conditions": [{"type": "InProgress", "status": "True", "reason": "SBOMGenerationInProgress",
@@ -166,6 +171,31 @@ const IMAGES: [(&str, &str, &str); 4] = [
     ("ledger", "bank/ledger", "7"),
     ("session", "shop/session", "3"),
 ];
+
+/// A history of something that got worse, and then better.
+fn history(namespace: &str, name: &str, of: &str) -> Value {
+    let today = jiff::Timestamp::now().as_second();
+    let past = [
+        (80, 2, 3, 1, 4),
+        (61, 2, 4, 1, 4),
+        (47, 3, 6, 2, 5),
+        (33, 3, 5, 2, 5),
+        (20, 1, 4, 2, 3),
+        (6, 1, 3, 1, 3),
+    ];
+    let points = past.map(|(days, critical, high, medium, low)| {
+        let time = jiff::Timestamp::from_second(today - days * 24 * 60 * 60);
+        json!({
+            "time": time.unwrap_or_default().to_string(),
+            "summary": {"critical": critical, "high": high, "medium": medium, "low": low},
+        })
+    });
+    json!({
+        "apiVersion": STORAGE, "kind": "FindingHistory",
+        "metadata": {"name": name, "namespace": namespace, "labels": {"sbomscanner.kubewarden.io/history": of}},
+        "points": points,
+    })
+}
 
 fn deployment(namespace: &str, name: &str) -> Value {
     json!({
