@@ -2,6 +2,7 @@
 //! and its roles really started from what it says.
 
 mod facts;
+pub(crate) mod nodes;
 mod recipe;
 mod refused;
 mod rendered;

@@ -51,6 +51,14 @@ fn wrong_values_are_refused_with_the_place_and_the_reason() -> Result<()> {
         ),
         // What belongs together.
         (
+            "pages.ingress.enabled=true",
+            "pages.ingress.host: name the host",
+        ),
+        (
+            "pages.enabled=false,pages.ingress.enabled=true,pages.ingress.host=a.example",
+            "pages.ingress: there is nothing to lead to",
+        ),
+        (
             "postgresql.bundled.enabled=false",
             "postgresql.external: say where the database is",
         ),

@@ -23,9 +23,8 @@ pub(super) struct Command {
 
 /// Whether a command goes on until it is stopped.
 pub(super) fn is_server(text: &str) -> bool {
-    ["muster up", "muster demo"]
-        .iter()
-        .any(|server| text.starts_with(server))
+    let mut servers = ["muster up", "muster demo"].iter();
+    servers.any(|server| text.starts_with(server)) && !text.contains("--until-ready")
 }
 
 /// Whether asking again changes nothing, so that one may ask until the answer is there.

@@ -6,6 +6,7 @@
 use super::console::{self, Command};
 use super::markdown::Page;
 use super::root;
+use super::site::Site;
 use anyhow::{Context, Result, bail, ensure};
 use muster_testkit::binaries;
 use muster_testkit::kubectl::Kubectl;
@@ -61,6 +62,8 @@ pub(super) struct Desk {
     registry: Registry,
     /// What plays the cluster of `~/.kube/config`, if the page speaks of one.
     cluster: Option<Muster>,
+    /// The cluster that a page installs something in.
+    pub(super) site: Option<Site>,
     /// What was exported.
     variables: BTreeMap<String, String>,
     /// What goes on until the page has been followed.
@@ -78,10 +81,12 @@ impl Desk {
             directory: tempfile::tempdir()?,
             registry,
             cluster: None,
+            site: None,
             variables: BTreeMap::new(),
             servers: Vec::new(),
         };
         fs::create_dir_all(desk.work())?;
+        fs::create_dir_all(desk.temporary())?;
         fs::create_dir_all(desk.vulnerabilities())?;
         crate::scan::data(&desk.vulnerabilities())?;
         desk.lay_out_tools()?;
@@ -112,6 +117,10 @@ impl Desk {
         self.directory.path().join("home")
     }
 
+    fn temporary(&self) -> PathBuf {
+        self.directory.path().join("temporary")
+    }
+
     fn vulnerabilities(&self) -> PathBuf {
         self.home().join(".local/share/muster/vulnerabilities")
     }
@@ -123,14 +132,22 @@ impl Desk {
         fs::write(&path, bytes).with_context(|| format!("writing {}", path.display()))
     }
 
-    /// `muster` and the `kubectl` of the tests come first in the path.
+    /// `muster` and the `kubectl` and `helm` of the tests come first in the path.
     fn lay_out_tools(&self) -> Result<()> {
         let tools = self.directory.path().join("bin");
         fs::create_dir_all(&tools)?;
         let link = |from: &Path, name: &str| std::os::unix::fs::symlink(from, tools.join(name));
         link(Path::new(BINARY), "muster")?;
-        link(&binaries::find_one("kubectl")?, "kubectl")?;
+        for name in ["kubectl", "helm"] {
+            link(&binaries::find_one(name)?, name)?;
+        }
         Ok(())
+    }
+
+    /// Has something of the repository in the working directory, as it is.
+    pub(super) fn lay_out(&self, name: &str) -> Result<()> {
+        let from = fs::canonicalize(root().join(name))?;
+        std::os::unix::fs::symlink(from, self.work().join(name)).with_context(|| name.to_owned())
     }
 
     /// Copies a directory of the repository, with what is elsewhere here.
@@ -259,14 +276,17 @@ impl Desk {
     fn command(&self, text: &str) -> process::Command {
         let host = self.registry.host();
         let tools = self.directory.path().join("bin");
+        let own = self.home().join(".local/bin").display().to_string();
         let path = std::env::var("PATH").unwrap_or_default();
         let mirrors = ["docker.io", "registry.example"].map(|from| format!("{from}=http://{host}"));
         let mut command = process::Command::new("bash");
         command
             .args(["-c", text])
             .current_dir(self.work())
-            .env("PATH", format!("{}:{path}", tools.display()))
+            .env("PATH", format!("{}:{own}:{path}", tools.display()))
             .env("HOME", self.home())
+            // What is killed cannot tidy up.
+            .env("TMPDIR", self.temporary())
             // A free port, and nothing from the internet.
             .env("MUSTER_LISTEN", "127.0.0.1:0")
             .env("MUSTER_DB_UPDATE", "off")

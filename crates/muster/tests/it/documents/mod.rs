@@ -10,6 +10,7 @@ mod manifests;
 mod markdown;
 mod messages;
 mod named;
+mod site;
 mod stages;
 
 use anyhow::{Context, Result};

@@ -20,6 +20,13 @@ pub(super) fn set(desk: &mut Desk, page: &str) -> Result<()> {
             serve(desk, "")?;
             desk.prepare("kubectl create namespace shop").map(drop)
         }
+        "charts/muster/README.md" => super::site::build(desk),
+        "docs/install.md" => install(desk),
+        "docs/pages.md" => {
+            super::site::build(desk)?;
+            desk.prepare("kubectl create namespace shop").map(drop)
+        }
+        "docs/plugin.md" => plugin(desk),
         "docs/schedules.md" => schedules(desk),
         "docs/workloads.md" => workloads(desk),
         _ => Ok(()),
@@ -27,7 +34,10 @@ pub(super) fn set(desk: &mut Desk, page: &str) -> Result<()> {
 }
 
 /// What a page takes for granted from some command on.
-pub(super) fn before(desk: &Desk, page: &str, command: &str) -> Result<()> {
+pub(super) fn before(desk: &mut Desk, page: &str, command: &str) -> Result<()> {
+    if let Some(site) = &mut desk.site {
+        return site.before(command);
+    }
     if (page, command.starts_with("muster why deployment/app")) == ("README.md", true) {
         create(desk, &[namespace("shop")])?;
         report(desk, "shop", "deployment", "app", &[("main", "1")])?;
@@ -48,7 +58,23 @@ fn create(desk: &Desk, objects: &[Value]) -> Result<()> {
     desk.prepare("kubectl create -f stage.json").map(drop)
 }
 
-/// A Deployment with four faults and one exemption, and a Service with none.
+/// A cluster with a namespace in which something may run, and the source of Muster.
+fn install(desk: &mut Desk) -> Result<()> {
+    super::site::build(desk)?;
+    for source in ["Cargo.toml", "Cargo.lock"] {
+        desk.lay_out(source)?;
+    }
+    desk.prepare("kubectl create namespace shop").map(drop)
+}
+
+/// A control plane that knows of a Deployment.
+fn plugin(desk: &mut Desk) -> Result<()> {
+    serve(desk, "--scanning=off")?;
+    create(desk, &[namespace("shop")])?;
+    report(desk, "shop", "deployment", "app", &[("main", "1")])
+}
+
+/// A Deployment with four faults and one exemption, a Service with none, and a chart.
 fn audit_command(desk: &mut Desk) -> Result<()> {
     let probe = json!({"httpGet": {"path": "/", "port": 8080}});
     let resources = json!({"cpu": "100m", "memory": "64Mi"});
@@ -84,6 +110,15 @@ fn audit_command(desk: &mut Desk) -> Result<()> {
         "apiVersion": "v1", "kind": "Service", "metadata": {"name": "web", "namespace": "shop"},
         "spec": {"selector": labels, "ports": [{"port": 80, "targetPort": 8080}]},
     });
+    let settings = json!({
+        "apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "settings"},
+        "data": {"greeting": "hello"},
+    });
+    desk.write(
+        "chart/Chart.yaml",
+        "apiVersion: v2\nname: shop\nversion: 1.0.0\n",
+    )?;
+    desk.write("chart/templates/settings.yaml", settings.to_string())?;
     desk.write("deploy/web.yaml", deployment.to_string())?;
     desk.write("deploy/service.yaml", service.to_string())
 }
