@@ -14,10 +14,14 @@ use http::{HeaderMap, HeaderValue, Request, Response, StatusCode, header};
 use http_body_util::BodyExt;
 use muster_kind::Status;
 use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 use tokio::sync::watch;
+use tokio::time::timeout;
 
 /// The largest body that the lobby is given.
 const LOBBY_BODY: usize = 64 * 1024;
+/// How long it may take to come: nobody knows yet who sends it.
+const LOBBY_PATIENCE: Duration = Duration::from_secs(10);
 
 /// A mark on requests that came without TLS, with the port they came to; put there by the listener.
 #[derive(Clone, Copy, Debug)]
@@ -138,7 +142,8 @@ impl Front {
 async fn meet(lobby: &dyn Lobby, request: Request<RequestBody>, is_secure: bool) -> Answer {
     let (parts, body) = request.into_parts();
     let is_packed = compress::is_accepted(&parts.headers);
-    let Some(body) = small(body).await else {
+    let body = timeout(LOBBY_PATIENCE, small(body)).await;
+    let Some(body) = body.ok().flatten() else {
         return bad("the body is too large, or broke off\n");
     };
     let request = Request::from_parts(parts, body);

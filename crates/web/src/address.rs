@@ -99,6 +99,14 @@ impl Route {
         Some(route)
     }
 
+    /// Whether it is something to look at.
+    pub(crate) fn is_page(&self) -> bool {
+        !matches!(
+            self,
+            Route::SignIn | Route::SignOut | Route::Style | Route::Script | Route::Icon
+        )
+    }
+
     /// The path of the page.
     pub(crate) fn path(&self) -> String {
         let word = |text: &str| utf8_percent_encode(text, SEGMENT).to_string();
@@ -214,6 +222,14 @@ impl Filter {
         match query.finish() {
             query if query.is_empty() => query,
             query => format!("?{query}"),
+        }
+    }
+
+    /// The same namespace, and nothing else of it.
+    pub(crate) fn namespace_only(&self) -> Filter {
+        Filter {
+            namespace: self.namespace.clone(),
+            ..Filter::default()
         }
     }
 

@@ -95,7 +95,7 @@ pub(crate) fn page(
                 main id="main" tabindex="-1" { (framed.main) }
                 footer {
                     span { "Muster " (env!("CARGO_PKG_VERSION")) }
-                    span id="live" hidden {}
+                    span id="live" role="status" hidden {}
                     form method="post" action=(Route::SignOut.path()) {
                         "Signed in as " b { (visitor) } " "
                         button class="plain" type="submit" { "Sign out" }
@@ -107,7 +107,7 @@ pub(crate) fn page(
 }
 
 /// The page of somebody who is not.
-pub(crate) fn sign_in(way: Way, told: &str) -> Markup {
+pub(crate) fn sign_in(way: Way, told: &str, wanted: Option<&str>) -> Markup {
     html! {
         (DOCTYPE)
         html lang="en" {
@@ -128,6 +128,7 @@ pub(crate) fn sign_in(way: Way, told: &str) -> Markup {
                                 label { "Token"
                                     input type="password" name="token" required autocomplete="off" spellcheck="false" autofocus;
                                 }
+                                @if let Some(wanted) = wanted { input type="hidden" name="to" value=(wanted); }
                                 button type="submit" { "Sign in" }
                             }
                             p class="quiet" { "Make one with " code { "kubectl create token NAME -n NAMESPACE" } "." }

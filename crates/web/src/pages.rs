@@ -12,6 +12,7 @@ use crate::stock::Stock;
 use base64::Engine;
 use base64::prelude::BASE64_URL_SAFE_NO_PAD;
 use bytes::Bytes;
+use form_urlencoded::Serializer;
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use http::{Method, Request, Response, StatusCode};
 use jiff::Timestamp;
@@ -118,27 +119,36 @@ impl Pages {
             }
             _ => {}
         }
-        let shown = cookie::find(request.headers(), self.door.cookie());
-        let Some(visitor) = shown.and_then(|cookie| self.door.admit(cookie)) else {
-            return redirect(&Route::SignIn.path(), None);
-        };
         let filter = Filter::read(request.uri().query().unwrap_or_default());
+        let Some(visitor) = self.visitor(&request) else {
+            return outside(route.as_ref(), &filter);
+        };
         self.shown(route.as_ref(), visitor, &filter).await
     }
 
+    /// Who asks, if they are signed in.
+    fn visitor(&self, request: &Request<Bytes>) -> Option<Visitor> {
+        let shown = cookie::find(request.headers(), self.door.cookie());
+        shown.and_then(|cookie| self.door.admit(cookie))
+    }
+
     async fn sign_in(&self, request: &Request<Bytes>, is_secure: bool) -> Response<Bytes> {
+        let wanted = wanted(request);
+        let leads_to = wanted.as_deref().unwrap_or(ROOT);
         match self.door.knock(request).await {
             // What led in leaves the address.
             Entry::In(value) => {
                 let cookie = cookie::written(self.door.cookie(), &value, is_secure);
-                redirect(ROOT, Some(&cookie))
+                redirect(leads_to, Some(&cookie))
             }
+            // Who is signed in need not be again.
+            Entry::Out("") if self.visitor(request).is_some() => redirect(leads_to, None),
             Entry::Out(told) => {
                 let status = match told {
                     "" => StatusCode::OK,
                     _ => StatusCode::FORBIDDEN,
                 };
-                let page = layout::sign_in(self.door.way(), told);
+                let page = layout::sign_in(self.door.way(), told, wanted.as_deref());
                 answer(status, HTML, page.into_string())
             }
         }
@@ -168,7 +178,7 @@ impl Pages {
             ),
             Err(error) => match error.code() {
                 // The token is not good any more.
-                Some(401) => return redirect(&Route::SignIn.path(), None),
+                Some(401) => return outside(route, filter),
                 Some(403) => (
                     StatusCode::FORBIDDEN,
                     layout::trouble("Not for you", "You may not read what this page shows."),
@@ -246,6 +256,30 @@ async fn page(
         }
     };
     Ok(Some(framed))
+}
+
+/// Leads somebody who is not signed in to the door, and from there to what they wanted to see.
+fn outside(route: Option<&Route>, filter: &Filter) -> Response<Bytes> {
+    let mut to = Route::SignIn.path();
+    if let Some(route) = route.filter(|route| **route != Route::Overview || filter.is_narrow()) {
+        let wanted = format!("{}{}", route.path(), filter.query());
+        let mut query = Serializer::new(String::new());
+        query.append_pair("to", &wanted);
+        to = format!("{to}?{}", query.finish());
+    }
+    redirect(&to, None)
+}
+
+/// What somebody wants to see once they are signed in. It is written anew from what it means here, so that
+/// it cannot lead anywhere else.
+fn wanted(request: &Request<Bytes>) -> Option<String> {
+    let query = request.uri().query().unwrap_or_default();
+    let asked = form_urlencoded::parse(query.as_bytes());
+    let mut pairs = asked.chain(form_urlencoded::parse(request.body()));
+    let (_, wanted) = pairs.find(|(key, _)| key == "to")?;
+    let (path, query) = wanted.split_once('?').unwrap_or((&wanted, ""));
+    let route = Route::read(path).filter(Route::is_page)?;
+    Some(format!("{}{}", route.path(), Filter::read(query).query()))
 }
 
 /// Whether a form was sent by a page of ours, as far as the browser says where it came from.

@@ -1,4 +1,5 @@
-//! Cookies: read from a request, written so that no script sees them and no other site sends them.
+//! Cookies: read from a request, written so that no script sees them and no form of another site sends
+//! them. A link of another site does, so that a view can be shared: what links ask for is only read.
 
 use http::{HeaderMap, header};
 
@@ -20,7 +21,7 @@ pub(crate) fn written(name: &str, value: &str, secure: bool) -> String {
         _ => super::STAY,
     };
     let secure = if secure { "; Secure" } else { "" };
-    format!("{name}={value}; Path=/ui; Max-Age={age}; HttpOnly; SameSite=Strict{secure}")
+    format!("{name}={value}; Path=/ui; Max-Age={age}; HttpOnly; SameSite=Lax{secure}")
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use base64::Engine;
 use base64::prelude::BASE64_URL_SAFE_NO_PAD;
 use bytes::Bytes;
-use http::Request;
+use http::{Method, Request};
 use ring::hmac;
 use ring::rand::{SecureRandom, SystemRandom};
 use std::sync::{Mutex, PoisonError};
@@ -119,6 +119,10 @@ impl Door for LinkDoor {
     }
 
     async fn knock(&self, request: &Request<Bytes>) -> Entry {
+        // Whoever only looks whether a link leads somewhere does not use it up.
+        if request.method() != Method::GET {
+            return Entry::Out("");
+        }
         let query = request.uri().query().unwrap_or_default();
         let mut pairs = form_urlencoded::parse(query.as_bytes());
         let Some((_, shown)) = pairs.find(|(key, _)| key == "token") else {

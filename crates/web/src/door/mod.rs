@@ -3,6 +3,7 @@
 
 pub(crate) mod cookie;
 mod link;
+mod pace;
 mod token;
 
 pub use link::{LinkDoor, NoSecret};

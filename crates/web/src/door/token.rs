@@ -2,6 +2,7 @@
 //! sealed so that only servers with the same secret can open it, and everything is read with it: who may
 //! see what is decided by whom it is shown to, every time.
 
+use super::pace::Pace;
 use super::{Door, Entry, STAY, Visitor, Way, now};
 use async_trait::async_trait;
 use base64::Engine;
@@ -13,11 +14,15 @@ use ring::hkdf;
 use ring::rand::{SecureRandom, SystemRandom};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
+use std::time::Instant;
 
 /// The name of the cookie.
 const COOKIE: &str = "muster";
-/// No browser keeps a larger cookie; sealing and writing it down takes its share.
+/// No browser keeps a larger cookie, its name and what is said of it included.
+const KEPT: usize = 3900;
+/// A longer token could not be kept: sealing and writing it down takes its share.
 const LONGEST: usize = 2800;
+const TOO_LONG: &str = "This token is too long to be kept by a browser.";
 
 /// Asks whose a token is, and reads with it.
 #[async_trait]
@@ -36,6 +41,7 @@ type Secret = Box<dyn Fn() -> Arc<[u8]> + Send + Sync>;
 pub struct TokenDoor<R> {
     secret: Secret,
     random: SystemRandom,
+    pace: Pace,
     review: R,
 }
 
@@ -53,6 +59,7 @@ impl<R: Review> TokenDoor<R> {
         TokenDoor {
             secret: Box::new(secret),
             random: SystemRandom::new(),
+            pace: Pace::new(Instant::now()),
             review,
         }
     }
@@ -117,17 +124,21 @@ impl<R: Review> Door for TokenDoor<R> {
             return Entry::Out("There was no token.");
         };
         if token.len() > LONGEST {
-            return Entry::Out("This token is too long to be kept by a browser.");
+            return Entry::Out(TOO_LONG);
         }
         // What is no header has no place in one.
         if token.bytes().any(|byte| !byte.is_ascii_graphic()) {
             return Entry::Out("This is not a token.");
+        }
+        if !self.pace.allows(Instant::now()) {
+            return Entry::Out("Too many people sign in at once. Try again in a moment.");
         }
         match self.review.whose(&token).await {
             Ok(Some(user)) => {
                 let until = now() + STAY;
                 let user: String = user.chars().take(200).collect();
                 match self.seal(&Kept { user, token, until }) {
+                    Some(cookie) if cookie.len() > KEPT => Entry::Out(TOO_LONG),
                     Some(cookie) => Entry::In(cookie),
                     None => Entry::Out("The token could not be kept. Try again."),
                 }

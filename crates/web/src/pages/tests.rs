@@ -147,10 +147,18 @@ async fn who_may_look_into_one_namespace_sees_it_and_nothing_else() {
 #[tokio::test]
 async fn a_stranger_is_shown_the_way_in_and_nothing_else() {
     let pages = pages();
-    for target in ["/ui", "/ui/workloads", "/ui/images/a/b", "/ui/none"] {
+    for (target, leads_to) in [
+        ("/ui", "/ui/sign-in"),
+        ("/ui/none", "/ui/sign-in"),
+        ("/ui/images/a/b", "/ui/sign-in?to=%2Fui%2Fimages%2Fa%2Fb"),
+        (
+            "/ui/workloads?severity=high&x=1",
+            "/ui/sign-in?to=%2Fui%2Fworkloads%3Fseverity%3Dhigh",
+        ),
+    ] {
         let answer = ask(&pages, target, &[]).await;
         assert_eq!(answer.status(), 303, "{target}");
-        assert_eq!(answer.headers()["location"], "/ui/sign-in");
+        assert_eq!(answer.headers()["location"], leads_to);
     }
     for target in [
         "/ui/sign-in",
@@ -163,10 +171,47 @@ async fn a_stranger_is_shown_the_way_in_and_nothing_else() {
 }
 
 #[tokio::test]
+async fn who_signs_in_sees_what_they_came_for_and_nothing_of_another_site() {
+    let pages = pages();
+    let form = |to: &str| format!("/ui/sign-in?to={to}");
+    for (to, kept) in [
+        (
+            "/ui/workloads?severity=high",
+            Some("/ui/workloads?severity=high"),
+        ),
+        ("/ui/images/a/b?other=1", Some("/ui/images/a/b")),
+        ("https://evil.example/ui", None),
+        ("//evil.example/ui", None),
+        ("/ui/sign-out", None),
+        ("/ui/style.css", None),
+        ("/apis", None),
+        ("", None),
+    ] {
+        let page = text(&ask(&pages, &form(to), &[]).await);
+        let field = kept.map(|kept| format!("name=\"to\" value=\"{kept}\""));
+        match &field {
+            Some(field) => assert!(page.contains(field), "{to}: {page}"),
+            None => assert!(!page.contains("name=\"to\""), "{to}: {page}"),
+        }
+        // Who is in already is led there at once.
+        let answer = ask(&pages, &form(to), &[("cookie", "who=jane")]).await;
+        assert_eq!(answer.status(), 303, "{to}");
+        assert_eq!(answer.headers()["location"], kept.unwrap_or("/ui"), "{to}");
+    }
+}
+
+#[tokio::test]
 async fn every_answer_forbids_what_no_page_does_and_is_sent_once() {
     let pages = pages();
-    for target in ["/ui", "/ui/none", "/ui/sign-in", "/ui/style.css"] {
-        let answer = ask(&pages, target, &[("cookie", "who=jane")]).await;
+    let (jane, nobody) = (("cookie", "who=jane"), ("cookie", "other=1"));
+    for (target, who) in [
+        ("/ui", jane),
+        ("/ui/none", jane),
+        ("/ui/sign-in", nobody),
+        ("/ui/sign-in", jane),
+        ("/ui/style.css", jane),
+    ] {
+        let answer = ask(&pages, target, &[who]).await;
         let headers = answer.headers();
         assert!(
             headers["content-security-policy"]

@@ -9,11 +9,15 @@ use muster_testkit::muster::Muster;
 async fn a_link_leads_in_once_and_strangers_see_nothing() -> Result<()> {
     let mut muster = Muster::start_idle(env!("CARGO_BIN_EXE_muster"))?;
     let port_number = port(&muster)?;
-    for target in ["/ui", "/ui/workloads", "/ui/search?q=a"] {
+    for (target, leads_to) in [
+        ("/ui", "/ui/sign-in"),
+        ("/ui/workloads", "/ui/sign-in?to=%2Fui%2Fworkloads"),
+        ("/ui/search?q=a", "/ui/sign-in?to=%2Fui%2Fsearch%3Fq%3Da"),
+    ] {
         let answer = get(port_number, target, "")?;
         assert_eq!(
             (answer.status, answer.header("location")),
-            (303, Some("/ui/sign-in"))
+            (303, Some(leads_to))
         );
     }
     let answer = get(port_number, "/ui/sign-in", "")?;
@@ -34,7 +38,7 @@ async fn a_link_leads_in_once_and_strangers_see_nothing() -> Result<()> {
         (303, Some("/ui"))
     );
     let cookie = answer.header("set-cookie").context("a cookie")?.to_owned();
-    for part in ["HttpOnly", "SameSite=Strict", "Path=/ui"] {
+    for part in ["HttpOnly", "SameSite=Lax", "Path=/ui"] {
         ensure!(cookie.contains(part), "{cookie}");
     }
     assert_eq!(
