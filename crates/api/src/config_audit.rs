@@ -36,6 +36,8 @@ fn describe(kind: Kind) -> Kind {
         .column(column("High"))
         .column(column("Medium"))
         .column(column("Low"))
+        .column(column("Unknown").wide())
+        .column(Column::integer("Errors", ".report.summary.errorCount").wide())
         .column(Column::age())
 }
 
@@ -66,6 +68,7 @@ fn report() -> Schema {
                 .field("highCount", count("Failed checks of high severity."))
                 .field("mediumCount", count("Failed checks of medium severity."))
                 .field("lowCount", count("Failed checks of low severity."))
+                .field("unknownCount", count("Failed checks of no known severity."))
                 .field(
                     "exemptCount",
                     count("Failed checks that somebody answers for."),

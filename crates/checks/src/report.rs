@@ -229,6 +229,7 @@ pub fn summary(findings: &[Finding]) -> Value {
         "highCount": failed(Severity::High),
         "mediumCount": failed(Severity::Medium),
         "lowCount": failed(Severity::Low),
+        "unknownCount": failed(Severity::Unknown),
         "exemptCount": count(|outcome| matches!(outcome, Outcome::Exempt(_))),
         "errorCount": count(|outcome| *outcome == Outcome::Error),
     })

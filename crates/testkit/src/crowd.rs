@@ -20,7 +20,7 @@ const WRITERS: usize = 16;
 pub struct Crowd {
     /// Workloads `web-00000` and so on, each with one container.
     pub workloads: usize,
-    /// Images `app-0` and so on; each has one finding more than the one before.
+    /// Images `app-0` and so on; each has one finding more than the one before, until that begins anew.
     pub images: usize,
     /// Namespaces `team-00` and so on, to which the workloads belong in turn.
     pub teams: usize,
@@ -53,9 +53,13 @@ impl Crowd {
     }
 }
 
-/// A report on an image; the last image has the most findings.
+/// No image has more findings.
+const MOST: usize = 300;
+
+/// A report on an image.
 fn findings(image: usize) -> Value {
-    let findings: Vec<Value> = (0..=image)
+    let count = image % MOST + 1;
+    let findings: Vec<Value> = (0..count)
         .map(|number| {
             json!({
                 "cve": format!("CVE-2026-{number:05}"), "packageName": format!("package-{number}"),
@@ -64,7 +68,7 @@ fn findings(image: usize) -> Value {
         })
         .collect();
     let summary = json!({
-        "critical": 0, "high": image + 1, "medium": 0, "low": 0, "unknown": 0, "suppressed": 0,
+        "critical": 0, "high": count, "medium": 0, "low": 0, "unknown": 0, "suppressed": 0,
     });
     json!({
         "apiVersion": STORAGE, "kind": "VulnerabilityReport",

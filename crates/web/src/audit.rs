@@ -1,9 +1,11 @@
 //! What resources fail: the reports of policies and of checks of configuration, both families distilled
 //! to the lines that somebody has to do something about.
 
-use crate::read::{self, ReadError, Resource};
+use crate::distil::Still;
+use crate::read::{self, ReadError, Resource, Row};
 use crate::reader::{LeftOut, Reader, Seen, Where};
 use crate::shelf::Weighed;
+use crate::stock::Stock;
 use crate::upgrade::rated;
 use muster_api::{config_audit, reports};
 use muster_scan::vulnerability::Severity;
@@ -63,9 +65,17 @@ impl Weighed for Audit {
     fn weight(&self) -> usize {
         let failures = self.failures.iter();
         let failures = failures.map(|failure| {
-            size_of::<Failure>() + failure.id.len() + failure.message.len() + failure.title.len()
+            let texts = [
+                &failure.id,
+                &failure.title,
+                &failure.message,
+                &failure.remediation,
+                &failure.part,
+            ];
+            size_of::<Failure>() + texts.iter().map(|text| text.len()).sum::<usize>()
         });
-        size_of::<Self>() + failures.sum::<usize>()
+        let texts = self.kind.len() + self.namespace.len() + self.name.len() + self.uid.len();
+        size_of::<Self>() + texts + failures.sum::<usize>()
     }
 }
 
@@ -118,40 +128,32 @@ pub(crate) async fn audits(reader: &Reader) -> Result<Seen<Arc<Audit>>, ReadErro
         left_out: LeftOut::default(),
     };
     for (resource, family, which) in KINDS {
-        let rows = reader.rows(resource, which).await?;
-        seen.left_out = seen.left_out.and(rows.left_out);
-        let mut missing = Vec::new();
-        for row in rows.items {
-            let columns: &[&str] = match family {
-                Family::Policy => &["Fail", "Error"],
-                Family::Check => &["Critical", "High", "Medium", "Low"],
-            };
-            if columns.iter().all(|column| row.number(column) == Some(0)) {
+        let mut rows = match reader.rows(resource, which).await {
+            Err(error) if error.code() == Some(401) => return Err(error),
+            // One family of reports that cannot be had costs no other.
+            Err(error) => {
+                tracing::warn!(%error, "reading for a page");
+                seen.left_out.broke_off = true;
                 continue;
             }
-            match reader.stock.audits.find(&row.uid, &row.revision) {
-                Some(known) => seen.items.push(known),
-                None => missing.push(row),
-            }
-        }
-        let places = missing.iter();
-        let places: Vec<_> = places
-            .map(|row| (row.namespace.clone(), row.name.clone()))
-            .collect();
-        let stock = reader.stock.clone();
-        let mut unread = 0;
-        let items = &mut seen.items;
-        let see = |at: usize, report: Option<Written>| {
-            let (Some(row), Some(report)) = (missing.get(at), report) else {
-                unread += 1;
-                return;
-            };
-            let audit = Arc::new(report.audit(Some(MESSAGE)));
-            stock.audits.keep(&row.uid, &row.revision, audit.clone());
-            items.push(audit);
+            Ok(rows) => rows,
         };
-        reader.each(resource, places, see).await?;
-        seen.left_out.unread += unread;
+        let columns: &[&str] = match family {
+            Family::Policy => &["Fail", "Error"],
+            Family::Check => &["Critical", "High", "Medium", "Low", "Unknown", "Errors"],
+        };
+        let is_clean = |row: &Row| columns.iter().all(|column| row.number(column) == Some(0));
+        rows.items.retain(|row| !is_clean(row));
+        let still = Still {
+            resource,
+            shelf: |stock: &Stock| &stock.audits,
+            distil: |report: Written, _: &Stock| report.audit(Some(MESSAGE)),
+        };
+        let (known, missing) = still.known(&reader.stock, rows.items);
+        let read = still.read(reader, missing).await?;
+        seen.items.extend(known);
+        seen.items.extend(read.items);
+        seen.left_out = seen.left_out.and(rows.left_out).and(read.left_out);
     }
     seen.items.retain(|audit| !audit.failures.is_empty());
     Ok(seen)
@@ -180,7 +182,11 @@ pub(crate) async fn of_workload(
             Err(error) => return Err(error),
         }
     }
-    let labels = format!("trivy-operator.resource.kind={kind}");
+    // A name that is no label is noted otherwise, so that all reports of the kind are looked at.
+    let labels = match is_label(name) {
+        true => format!("trivy-operator.resource.kind={kind},trivy-operator.resource.name={name}"),
+        false => format!("trivy-operator.resource.kind={kind}"),
+    };
     let see = |report: Written| {
         if report.is_about(kind, name, uid) {
             seen.items.push(report.audit(None));
@@ -189,12 +195,22 @@ pub(crate) async fn of_workload(
     let place = Some(namespace);
     let limits = reader.limits();
     match read::objects(&reader.client, CHECKS, place, &labels, limits, see).await {
-        Ok(_) => {}
+        Ok(all) => seen.left_out.broke_off = !all,
         Err(error) if matches!(error.code(), Some(400 | 404)) => {}
         Err(error) if error.code() == Some(403) => seen.left_out.forbidden = true,
         Err(error) => return Err(error),
     }
     Ok(seen)
+}
+
+/// Whether a text can be the value of a label.
+fn is_label(text: &str) -> bool {
+    let is_end = |byte: Option<u8>| byte.is_some_and(|byte| byte.is_ascii_alphanumeric());
+    let is_sound = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
+    text.len() <= 63
+        && text.bytes().all(is_sound)
+        && is_end(text.bytes().next())
+        && is_end(text.bytes().last())
 }
 
 /// A report of either family, as far as it is read.

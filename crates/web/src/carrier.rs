@@ -2,6 +2,7 @@
 //! the workloads that run them. Where findings may not be read, those that the reports of workloads quote
 //! stand in.
 
+use crate::distil::Still;
 use crate::finding::{Finding, Findings};
 use crate::read::{self, ReadError};
 use crate::reader::{LeftOut, Reader, Seen, Where};
@@ -78,6 +79,7 @@ fn distil(findings: &[Finding], stock: &Stock) -> Box<[Brief]> {
             suppressed: finding.suppressed,
             exploited: finding.known_exploited,
         };
+        stock.also(brief.cve, finding.aliases());
         let known = by_name.entry(brief.cve).or_insert(brief);
         known.severity = known.severity.max(brief.severity);
         known.fixable |= brief.fixable;
@@ -122,49 +124,61 @@ impl<'w> Users<'w> {
     }
 }
 
+/// How the findings of an image are distilled.
+const FINDINGS: Still<Findings, Vec<Arc<Carrier>>> = Still {
+    resource: read::FINDINGS,
+    shelf: |stock| &stock.findings,
+    distil: |report, stock| vec![Arc::new(Carrier::of(report, stock))],
+};
+
 /// Reads who carries what. Of the images that nobody of `workloads` runs, none is told where
 /// a namespace was chosen.
 pub(crate) async fn carriers(
     reader: &Reader,
     workloads: &[Workload],
 ) -> Result<Seen<Arc<Carrier>>, ReadError> {
-    let rows = reader.rows(read::FINDINGS, Where::Anywhere).await?;
-    let stock = reader.stock.clone();
-    let mut items: Vec<Arc<Carrier>> = Vec::new();
-    let mut missing = Vec::new();
-    for row in rows.items {
-        match stock.findings.find(&row.uid, &row.revision) {
-            Some(known) => items.extend(known.iter().cloned()),
-            None => missing.push(row),
-        }
+    let is_chosen = reader.chosen().is_some();
+    let mut seen = read(reader, workloads, is_chosen).await?;
+    if is_chosen {
+        let users = Users::of(workloads);
+        seen.items
+            .retain(|carrier| !users.at(&carrier.links).is_empty());
     }
-    let mut unread = 0;
-    let places = missing.iter();
-    let places = places.map(|row| (row.namespace.clone(), row.name.clone()));
-    let see = |at: usize, report: Option<Findings>| {
-        let (Some(row), Some(report)) = (missing.get(at), report) else {
-            unread += 1;
-            return;
-        };
-        let known = Arc::new(vec![Arc::new(Carrier::of(report, &stock))]);
-        items.extend(known.iter().cloned());
-        stock.findings.keep(&row.uid, &row.revision, known);
-    };
-    reader.each(read::FINDINGS, places.collect(), see).await?;
-    let mut left_out = rows.left_out.and(LeftOut {
-        forbidden: false,
-        unread,
-    });
-    if left_out.forbidden {
+    Ok(seen)
+}
+
+/// Reads who carries what, whoever runs it.
+pub(crate) async fn all(
+    reader: &Reader,
+    workloads: &[Workload],
+) -> Result<Seen<Arc<Carrier>>, ReadError> {
+    read(reader, workloads, false).await
+}
+
+async fn read(
+    reader: &Reader,
+    workloads: &[Workload],
+    only_run: bool,
+) -> Result<Seen<Arc<Carrier>>, ReadError> {
+    let rows = reader.rows(read::FINDINGS, Where::Anywhere).await?;
+    let (mut known, missing) = FINDINGS.known(&reader.stock, rows.items);
+    let mut left_out = rows.left_out;
+    // The reports of a few workloads are read sooner than those of all images.
+    let is_quoted = only_run && missing.len() > workloads.len();
+    if is_quoted {
+        FINDINGS.read_behind(reader, missing);
+    } else {
+        let read = FINDINGS.read(reader, missing).await?;
+        known.extend(read.items);
+        left_out = left_out.and(read.left_out);
+    }
+    let mut items: Vec<Arc<Carrier>> = known.iter().flat_map(|one| one.iter().cloned()).collect();
+    if left_out.forbidden || is_quoted {
         let quoted = quoted(reader, workloads, &items).await?;
         left_out = left_out.and(quoted.left_out);
         items.extend(quoted.items);
         // All that runs is known by now; that images of others are not told needs no word.
         left_out.forbidden = false;
-    }
-    if reader.chosen().is_some() {
-        let users = Users::of(workloads);
-        items.retain(|carrier| !users.at(&carrier.links).is_empty());
     }
     Ok(Seen { items, left_out })
 }
@@ -215,8 +229,8 @@ async fn quoted(
     Ok(Seen {
         items: found.into_values().collect(),
         left_out: LeftOut {
-            forbidden: false,
             unread,
+            ..LeftOut::default()
         },
     })
 }

@@ -60,6 +60,36 @@ pub struct Finding {
     pub kind: String,
 }
 
+impl Finding {
+    /// What else it is known as, which is where addresses to read more at end: `DSA-5649-1`,
+    /// `GHSA-rxwq-x6h5-x525`.
+    pub fn aliases(&self) -> impl Iterator<Item = &str> {
+        let ends = self.references.iter().filter_map(|reference| {
+            let reference = reference.trim_end_matches('/');
+            reference.rsplit('/').next()
+        });
+        ends.filter(|end| is_identifier(end) && !end.eq_ignore_ascii_case(&self.cve))
+    }
+
+    /// Whether it is known by this identifier.
+    pub fn is_called(&self, id: &str) -> bool {
+        let mut aliases = self.aliases();
+        self.cve.eq_ignore_ascii_case(id) || aliases.any(|alias| alias.eq_ignore_ascii_case(id))
+    }
+}
+
+/// Whether somebody could call an advisory so: words and numbers with hyphens between, a word first.
+fn is_identifier(text: &str) -> bool {
+    let is_sound = |c: char| c.is_ascii_alphanumeric() || "-_.:".contains(c);
+    let source = text.split('-').next().unwrap_or_default();
+    text.len() <= 40
+        && text.contains('-')
+        && text.chars().all(is_sound)
+        && (2..=8).contains(&source.len())
+        && source.chars().all(|c| c.is_ascii_alphabetic())
+        && text.chars().any(|c| c.is_ascii_digit())
+}
+
 /// What somebody declared about a finding.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Eq)]
 #[serde(default)]
@@ -173,6 +203,38 @@ impl Findings {
             metadata: Metadata { namespace, name },
             image_metadata,
             report,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_finding_answers_to_what_it_is_also_known_as() {
+        let references = [
+            "https://example.org/advisories/GHSA-rxwq-x6h5-x525/",
+            "https://example.org/security/dsa-5649-1",
+            "https://example.org/a-page-about-it",
+            "https://example.org/CVE-2024-3094",
+            "https://example.org/",
+        ];
+        let finding = Finding {
+            cve: "CVE-2024-3094".into(),
+            references: references.map(str::to_owned).into(),
+            ..Finding::default()
+        };
+        let aliases: Vec<&str> = finding.aliases().collect();
+        assert_eq!(aliases, ["GHSA-rxwq-x6h5-x525", "dsa-5649-1"]);
+        for (id, expected) in [
+            ("cve-2024-3094", true),
+            ("ghsa-RXWQ-x6h5-x525", true),
+            ("DSA-5649-1", true),
+            ("DSA-5649", false),
+            ("", false),
+        ] {
+            assert_eq!(finding.is_called(id), expected, "{id}");
         }
     }
 }

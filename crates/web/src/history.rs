@@ -3,7 +3,7 @@
 
 use crate::parts::words;
 use crate::read::{self, ReadError};
-use crate::reader::{Reader, Where};
+use crate::reader::{LeftOut, Reader, Seen, Where};
 use crate::upgrade::Counts;
 use crate::workload::Summary;
 use jiff::Timestamp;
@@ -41,24 +41,33 @@ pub(crate) struct Change {
 }
 
 /// The history of what runs in the namespaces that are looked at, as far as it may be read.
-pub(crate) async fn of_namespaces(reader: &Reader) -> Result<Vec<Step>, ReadError> {
+pub(crate) async fn of_namespaces(reader: &Reader) -> Result<(Vec<Step>, LeftOut), ReadError> {
     let labels = format!("{LABEL}={OF_NAMESPACE}");
     let seen = reader.selected(read::HISTORIES, Where::Chosen, &labels);
-    let histories: Vec<History> = seen.await?.items;
-    let histories: Vec<Vec<Step>> = histories.iter().map(steps).collect();
-    Ok(sum(&histories))
+    let seen: Seen<History> = seen.await?;
+    let histories: Vec<Vec<Step>> = seen.items.iter().map(steps).collect();
+    Ok((sum(&histories), seen.left_out))
 }
 
-/// The history of a workload; empty if there is none, or if it may not be read.
+/// The history of a workload; empty if there is none, or if it may not be read, which is told.
 pub(crate) async fn of_workload(
     reader: &Reader,
     namespace: &str,
     report: &str,
-) -> Result<Vec<Step>, ReadError> {
+) -> Result<(Vec<Step>, LeftOut), ReadError> {
     let found = read::get(&reader.client, read::HISTORIES, Some(namespace), report).await;
     match found {
-        Ok(history) => Ok(history.as_ref().map(steps).unwrap_or_default()),
-        Err(error) if error.code() == Some(403) => Ok(Vec::new()),
+        Ok(history) => {
+            let steps = history.as_ref().map(steps).unwrap_or_default();
+            Ok((steps, LeftOut::default()))
+        }
+        Err(error) if error.code() == Some(403) => {
+            let forbidden = LeftOut {
+                forbidden: true,
+                ..LeftOut::default()
+            };
+            Ok((Vec::new(), forbidden))
+        }
         Err(error) => Err(error),
     }
 }

@@ -9,6 +9,7 @@ mod address;
 mod audit;
 mod carrier;
 mod chart;
+mod distil;
 mod door;
 pub mod finding;
 mod history;

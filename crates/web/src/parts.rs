@@ -119,7 +119,12 @@ pub(crate) fn outward(address: &str) -> Markup {
 
 /// A vulnerability, as a link to its page.
 pub(crate) fn vulnerability(id: &str) -> Markup {
-    html! { a class="id" href=(Route::Vulnerability(id.into()).path()) { (id) } }
+    vulnerability_in(id, "")
+}
+
+/// The same, of what a query narrows the page to.
+pub(crate) fn vulnerability_in(id: &str, narrow: &str) -> Markup {
+    html! { a class="id" href={ (Route::Vulnerability(id.into()).path()) (narrow) } { (id) } }
 }
 
 /// How long ago something was.
@@ -148,11 +153,11 @@ pub(crate) fn left_out(left_out: LeftOut) -> Markup {
                 code { "?namespace=…" } " in the address."
             }
         }
-        @if left_out.unread > 0 {
-            p class="notice" {
-                "There is more than could be read at once ("
-                (some(left_out.unread, "report is", "reports are"))
-                " missing). Look again in a moment."
+        @if left_out.unread > 0 || left_out.broke_off {
+            p class="notice" data-more {
+                "There is more than could be read at once"
+                @if left_out.unread > 0 { ": " (some(left_out.unread, "report is", "reports are")) " missing" }
+                ". It is being read; look again in a moment."
             }
         }
     }

@@ -205,6 +205,24 @@ pub(crate) struct Row {
 }
 
 impl Row {
+    /// Namespace and name.
+    pub(crate) fn place(&self) -> (String, String) {
+        (self.namespace.clone(), self.name.clone())
+    }
+
+    /// A row without cells.
+    #[cfg(test)]
+    pub(crate) fn bare(namespace: &str, name: &str, uid: &str) -> Row {
+        Row {
+            namespace: namespace.into(),
+            name: name.into(),
+            uid: uid.into(),
+            revision: "1".into(),
+            columns: Arc::default(),
+            cells: Vec::new(),
+        }
+    }
+
     fn cell(&self, column: &str) -> &Value {
         let at = self.columns.iter().position(|name| name == column);
         at.and_then(|at| self.cells.get(at)).unwrap_or(&Value::Null)

@@ -39,15 +39,27 @@ pub(crate) struct Reader {
 pub(crate) struct LeftOut {
     /// Something may not be read.
     pub(crate) forbidden: bool,
-    /// So many objects at least would have taken too long.
+    /// So many objects were not read: there was no time, or they could not be had.
     pub(crate) unread: usize,
+    /// A list broke off.
+    pub(crate) broke_off: bool,
 }
 
 impl LeftOut {
+    /// What is left out where a list was not read to its end.
+    fn listed(forbidden: bool, broke_off: bool) -> LeftOut {
+        LeftOut {
+            forbidden,
+            unread: 0,
+            broke_off,
+        }
+    }
+
     pub(crate) fn and(self, other: LeftOut) -> LeftOut {
         LeftOut {
             forbidden: self.forbidden || other.forbidden,
             unread: self.unread + other.unread,
+            broke_off: self.broke_off || other.broke_off,
         }
     }
 }
@@ -133,11 +145,14 @@ impl Reader {
             Answer::No if is_chosen || which == Where::Cluster => return Ok((Vec::new(), true)),
             Answer::No => {}
         }
+        // Where somebody is at home, they most likely may read.
+        let mut tried: Vec<String> = self.home.iter().cloned().collect();
         let known = self.namespaces().await?.iter().take(NAMESPACES);
-        let mut tried: Vec<String> = known.cloned().collect();
-        if tried.is_empty() {
-            tried.extend(self.home.clone());
-        }
+        tried.extend(
+            known
+                .filter(|name| Some(*name) != self.home.as_ref())
+                .cloned(),
+        );
         let client = self.client.clone();
         let tries = tried.into_iter().map(move |namespace| {
             let client = client.clone();
@@ -164,16 +179,16 @@ impl Reader {
     ) -> Result<Seen<Row>, ReadError> {
         let (places, forbidden) = self.places(resource, which).await?;
         let mut items = Vec::new();
-        let mut unread = 0;
+        let mut broke_off = false;
         for place in places {
             let see = |row| items.push(row);
             let place = place.as_deref();
             let all = read::rows(&self.client, resource, place, self.limits, see).await;
-            unread += usize::from(!whole(all)?);
+            broke_off |= !whole(all)?;
         }
         Ok(Seen {
             items,
-            left_out: LeftOut { forbidden, unread },
+            left_out: LeftOut::listed(forbidden, broke_off),
         })
     }
 
@@ -195,16 +210,16 @@ impl Reader {
     ) -> Result<Seen<T>, ReadError> {
         let (places, forbidden) = self.places(resource, which).await?;
         let mut items = Vec::new();
-        let mut unread = 0;
+        let mut broke_off = false;
         for place in places {
             let see = |object| items.push(object);
             let place = place.as_deref();
             let all = read::objects(&self.client, resource, place, labels, self.limits, see).await;
-            unread += usize::from(!whole(all)?);
+            broke_off |= !whole(all)?;
         }
         Ok(Seen {
             items,
-            left_out: LeftOut { forbidden, unread },
+            left_out: LeftOut::listed(forbidden, broke_off),
         })
     }
 
@@ -212,19 +227,20 @@ impl Reader {
     pub(crate) async fn workloads(&self, which: Where) -> Result<Seen<Workload>, ReadError> {
         let (places, forbidden) = self.places(read::WORKLOADS, which).await?;
         let mut items = Vec::new();
-        let mut unread = 0;
+        let mut broke_off = false;
         for place in places {
             let see = |workload| items.push(workload);
             let all = read::workloads(&self.client, place.as_deref(), self.limits, see).await;
-            unread += usize::from(!whole(all)?);
+            broke_off |= !whole(all)?;
         }
         Ok(Seen {
             items,
-            left_out: LeftOut { forbidden, unread },
+            left_out: LeftOut::listed(forbidden, broke_off),
         })
     }
 
-    /// Reads objects one by one, as many as there is time for; what was not read is none.
+    /// Reads objects one by one, as many as there is time for; what was not read is none, and one that
+    /// cannot be had costs no other.
     pub(crate) async fn each<T: DeserializeOwned + Send + 'static>(
         &self,
         resource: Resource,
@@ -245,8 +261,12 @@ impl Reader {
                         Some(namespace.as_str()).filter(|namespace| !namespace.is_empty());
                     match read::get(&client, resource, namespace, &name).await {
                         Ok(object) => Ok((at, object)),
-                        Err(error) if error.code() == Some(403) => Ok((at, None)),
-                        Err(error) => Err(error),
+                        // Whose token is no good any more gets nothing at all.
+                        Err(error) if error.code() == Some(401) => Err(error),
+                        Err(error) => {
+                            tracing::debug!(%error, name, "an object of a page");
+                            Ok((at, None))
+                        }
                     }
                 }
             });

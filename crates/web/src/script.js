@@ -1,5 +1,5 @@
 // Keeps the page current: the same address is asked for again while somebody looks, and what is in <main>
-// is replaced if it has changed. Whoever is typing or has a field open is not disturbed.
+// is replaced if it has changed. Whoever is typing, or has typed and not sent it, is not disturbed.
 (() => {
   "use strict";
   const SHORTEST = 5000;
@@ -11,12 +11,34 @@
 
   const say = (text) => {
     live.hidden = false;
-    live.textContent = text;
+    if (live.textContent !== text) live.textContent = text;
   };
   const main = () => document.getElementById("main");
   const isBusy = () => {
     const active = document.activeElement;
-    return active && main().contains(active) && /^(INPUT|SELECT|TEXTAREA)$/.test(active.tagName);
+    if (active && main().contains(active) && /^(INPUT|SELECT|TEXTAREA)$/.test(active.tagName)) return true;
+    return [...main().querySelectorAll("input[type=search], input[type=text]")]
+      .some((field) => field.value !== field.defaultValue);
+  };
+
+  // What can have the focus, so that it can be found again where the page is otherwise the same.
+  const FOCUSABLE = "a[href], button, summary, input, select";
+  const focused = (before) => {
+    const active = document.activeElement;
+    if (active === before) return () => main();
+    if (!before.contains(active)) return () => null;
+    const of = (root) => [...root.querySelectorAll(FOCUSABLE)];
+    const at = of(before).indexOf(active);
+    const like = (one) => one && one.tagName === active.tagName && one.textContent === active.textContent
+      && one.getAttribute("href") === active.getAttribute("href");
+    return () => (like(of(main())[at]) ? of(main())[at] : of(main()).find(like));
+  };
+
+  // Times go on by themselves; that is no change that somebody should notice.
+  const timeless = (root) => {
+    const copy = root.cloneNode(true);
+    copy.querySelectorAll("time").forEach((one) => { one.textContent = ""; });
+    return copy.innerHTML;
   };
 
   const swap = (text) => {
@@ -24,18 +46,22 @@
     const next = fresh.getElementById("main");
     const before = main();
     if (!next || next.innerHTML === before.innerHTML) return;
-    const open = [...before.querySelectorAll("details[open]")].map((one) => one.id);
+    const open = [...before.querySelectorAll("details")].filter((one) => one.open).map((one) => one.id);
+    before.querySelectorAll("details").forEach((one) => { one.open = false; });
+    const isSame = timeless(next) === timeless(before);
+    before.querySelectorAll("details").forEach((one) => { one.open = open.includes(one.id); });
+    if (isSame) {
+      const times = next.querySelectorAll("time");
+      before.querySelectorAll("time").forEach((one, at) => { one.textContent = times[at].textContent; });
+      return;
+    }
     open.forEach((id) => next.querySelector("#" + CSS.escape(id || "-"))?.setAttribute("open", ""));
-    const active = document.activeElement;
-    const link = before.contains(active) && active.getAttribute("href");
+    const again = focused(before);
     const [x, y] = [window.scrollX, window.scrollY];
     const aside = [...before.querySelectorAll(".scroll")].map((one) => one.scrollLeft);
     before.replaceWith(document.adoptNode(next));
     main().querySelectorAll(".scroll").forEach((one, at) => { one.scrollLeft = aside[at] || 0; });
-    if (link) {
-      const same = [...main().querySelectorAll("a[href]")].find((one) => one.getAttribute("href") === link);
-      same?.focus({ preventScroll: true });
-    }
+    again()?.focus({ preventScroll: true });
     window.scrollTo(x, y);
     document.title = fresh.title;
   };
@@ -59,8 +85,9 @@
       say("The server does not answer");
       pause = Math.min(pause * 2, LONGEST);
     }
-    // A page that costs much is asked for less often.
-    pause = Math.max(pause, Math.min(20 * (performance.now() - begin), LONGEST));
+    // A page that costs much is asked for less often, unless the rest of it is being read.
+    const cost = main().querySelector("[data-more]") ? 0 : 20 * (performance.now() - begin);
+    pause = Math.max(pause, Math.min(cost, LONGEST));
     plan();
   };
 
@@ -69,9 +96,18 @@
     timer = setTimeout(look, pause);
   };
 
-  // A choice is made by choosing.
+  // A choice is made by choosing. Some browsers take every key in a list for a choice: who uses keys
+  // chooses by Enter, or by the button.
+  let byKey = false;
+  const isList = (target) => target.matches?.(".filters select");
+  document.addEventListener("keydown", (event) => {
+    byKey = isList(event.target);
+    if (byKey && event.key === "Enter") event.target.form.requestSubmit();
+  });
+  document.addEventListener("pointerdown", () => { byKey = false; });
   document.addEventListener("change", (event) => {
-    if (event.target.matches(".filters select, .filters input[type=checkbox]")) event.target.form.requestSubmit();
+    const isCheck = event.target.matches(".filters input[type=checkbox]");
+    if (isCheck || (isList(event.target) && !byKey)) event.target.form.requestSubmit();
   });
   document.addEventListener("visibilitychange", () => {
     if (document.visibilityState === "visible") look();

@@ -2,16 +2,22 @@
 
 use crate::audit::Audit;
 use crate::carrier::Carrier;
+use crate::distil::Behind;
 use crate::shelf::{Shelf, Weighed};
 use std::collections::HashMap;
 use std::sync::{Arc, PoisonError, RwLock};
 
+/// So many other names are remembered.
+const ALIASES: usize = 200_000;
+/// So many vulnerabilities may have one in common.
+const MEANT: usize = 1000;
 /// What findings may take, and what audits may.
 const ROOM: usize = 96 * 1024 * 1024;
 
 pub(crate) struct Stock {
     pub(crate) findings: Shelf<Vec<Arc<Carrier>>>,
     pub(crate) audits: Shelf<Audit>,
+    pub(crate) behind: Behind,
     names: RwLock<Names>,
 }
 
@@ -23,6 +29,8 @@ pub(crate) struct Name(pub(crate) u32);
 struct Names {
     by_text: HashMap<Arc<str>, Name>,
     texts: Vec<Arc<str>>,
+    /// What else is meant by a text, in lower case.
+    aliases: HashMap<String, Vec<Name>>,
 }
 
 impl Default for Stock {
@@ -30,6 +38,7 @@ impl Default for Stock {
         Stock {
             findings: Shelf::new(ROOM),
             audits: Shelf::new(ROOM),
+            behind: Behind::default(),
             names: RwLock::default(),
         }
     }
@@ -54,10 +63,45 @@ impl Stock {
         name
     }
 
-    /// The name of a text that somebody has used.
+    /// Notes what else names mean; how CVEs are called elsewhere is nobody's secret.
+    pub(crate) fn also<'a>(&self, name: Name, aliases: impl Iterator<Item = &'a str>) {
+        for alias in aliases {
+            let alias = alias.to_lowercase();
+            let known = self.names.read().unwrap_or_else(PoisonError::into_inner);
+            let of = known.aliases.get(&alias);
+            if of.is_some_and(|of| of.contains(&name)) || known.aliases.len() >= ALIASES {
+                continue;
+            }
+            drop(known);
+            let mut names = self.names.write().unwrap_or_else(PoisonError::into_inner);
+            let of = names.aliases.entry(alias).or_default();
+            if of.len() < MEANT && !of.contains(&name) {
+                of.push(name);
+            }
+        }
+    }
+
+    /// All that a text means: a name, or those that are also known by it.
+    pub(crate) fn meant(&self, text: &str) -> Vec<Name> {
+        if let Some(name) = self.known(text) {
+            return vec![name];
+        }
+        let known = self.names.read().unwrap_or_else(PoisonError::into_inner);
+        let meant = known.aliases.get(&text.to_lowercase());
+        meant.cloned().unwrap_or_default()
+    }
+
+    /// The name of a text that somebody has used, however it is written.
     pub(crate) fn known(&self, text: &str) -> Option<Name> {
         let known = self.names.read().unwrap_or_else(PoisonError::into_inner);
-        known.by_text.get(text).copied()
+        let written = || {
+            let at = known
+                .texts
+                .iter()
+                .position(|one| one.eq_ignore_ascii_case(text))?;
+            u32::try_from(at).ok().map(Name)
+        };
+        known.by_text.get(text).copied().or_else(written)
     }
 
     /// All texts, by their names.

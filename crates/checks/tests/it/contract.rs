@@ -328,7 +328,7 @@ fn a_report_is_what_readers_of_trivy_operator_s_expect() {
                 "updateTimestamp": "2026-06-15T12:00:00Z",
                 "scanner": {"name": "Muster", "vendor": "Muster", "version": "1"},
                 "summary": {"criticalCount": 0, "highCount": 1, "mediumCount": 0, "lowCount": 0,
-                    "exemptCount": 0, "errorCount": 0},
+                    "unknownCount": 0, "exemptCount": 0, "errorCount": 0},
                 "checks": [{
                     "checkID": "T-1", "title": "Latest", "description": "Why.", "severity": "HIGH",
                     "category": "Kubernetes Security Check", "remediation": "Pin it.",

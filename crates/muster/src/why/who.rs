@@ -197,12 +197,7 @@ impl Having {
 /// Whether a finding is one of those asked for: by its identifier, or by one that it is also known as
 /// where it says to read more.
 fn is_any(finding: &Finding, ids: &[String]) -> bool {
-    let is_id = |text: &str| ids.iter().any(|id| id.eq_ignore_ascii_case(text));
-    let last = |reference: &String| {
-        let reference = reference.trim_end_matches('/');
-        is_id(reference.rsplit('/').next().unwrap_or_default())
-    };
-    is_id(&finding.cve) || finding.references.iter().any(last)
+    ids.iter().any(|id| finding.is_called(id))
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! The images: what is wrong with each.
 
 use crate::address::{Filter, Route};
-use crate::carrier::{self, Users};
+use crate::carrier::{self, Carrier, Users};
 use crate::chart;
 use crate::layout::Framed;
 use crate::parts::{self, Offers, number, some};
@@ -93,26 +93,25 @@ pub(crate) async fn lines(
 pub(crate) async fn load(reader: &Reader, filter: &Filter) -> Result<View, ReadError> {
     let (mut lines, mut left_out) = lines(reader).await?;
     let all = lines.len();
-    if let Some(namespace) = &filter.namespace {
+    if filter.namespace.is_some() || filter.fixable {
         let workloads = reader.workloads(Where::Chosen).await?;
-        let carriers = carrier::carriers(reader, &workloads.items).await?;
-        left_out = left_out.and(carriers.left_out);
+        let carriers = carrier::all(reader, &workloads.items).await?;
+        left_out = left_out.and(workloads.left_out).and(carriers.left_out);
         let users = Users::of(&workloads.items);
-        let used = carriers.items.iter();
-        let used = used.filter(|carrier| !users.at(&carrier.links).is_empty());
-        let used: BTreeSet<(String, String)> = used
-            .map(|carrier| (carrier.namespace.clone(), carrier.name.clone()))
-            .collect();
-        lines.retain(|key, _| key.0 == *namespace || used.contains(key));
-    }
-    if filter.fixable {
-        let carriers = carrier::carriers(reader, &[]).await?;
-        left_out = left_out.and(carriers.left_out);
-        let fixable = carriers.items.iter().filter(|carrier| carrier.is_fixable());
-        let fixable: BTreeSet<(String, String)> = fixable
-            .map(|carrier| (carrier.namespace.clone(), carrier.name.clone()))
-            .collect();
-        lines.retain(|key, _| fixable.contains(key));
+        let places = |is_meant: &dyn Fn(&Carrier) -> bool| -> BTreeSet<(String, String)> {
+            let meant = carriers.items.iter().filter(|carrier| is_meant(carrier));
+            meant
+                .map(|carrier| (carrier.namespace.clone(), carrier.name.clone()))
+                .collect()
+        };
+        if let Some(namespace) = &filter.namespace {
+            let used = places(&|carrier| !users.at(&carrier.links).is_empty());
+            lines.retain(|key, _| key.0 == *namespace || used.contains(key));
+        }
+        if filter.fixable {
+            let fixable = places(&Carrier::is_fixable);
+            lines.retain(|key, _| fixable.contains(key));
+        }
     }
     let mut lines: Vec<Line> = lines.into_values().collect();
     lines.retain(|line| {

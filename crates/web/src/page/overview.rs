@@ -40,7 +40,7 @@ pub(crate) struct View {
 
 pub(crate) async fn load(reader: &Reader, _: &Filter) -> Result<View, ReadError> {
     let workloads = reader.workloads(Where::Chosen).await?;
-    let (carriers, audits, (jobs, unread), reports, history) = tokio::try_join!(
+    let (carriers, audits, (jobs, unread), reports, (history, untold)) = tokio::try_join!(
         carrier::carriers(reader, &workloads.items),
         audit::audits(reader),
         registries::jobs(reader),
@@ -48,7 +48,7 @@ pub(crate) async fn load(reader: &Reader, _: &Filter) -> Result<View, ReadError>
         history::of_namespaces(reader),
     )?;
     let left_out = workloads.left_out.and(carriers.left_out);
-    let left_out = left_out.and(audits.left_out).and(unread);
+    let left_out = left_out.and(audits.left_out).and(unread).and(untold);
     let mut lines: Vec<_> = workloads.items.iter().map(workloads::Line::of).collect();
     workloads::sort(&mut lines, "");
     let is_running = !lines.is_empty();
@@ -104,7 +104,13 @@ pub(crate) async fn load(reader: &Reader, _: &Filter) -> Result<View, ReadError>
 }
 
 pub(crate) fn draw(view: &View, filter: &Filter, now: Timestamp) -> Framed {
-    let narrow = policies::namespace_only(filter).query();
+    let narrow = filter.namespace_only();
+    let fixable = Filter {
+        sort: "workloads".into(),
+        fixable: true,
+        ..narrow.clone()
+    };
+    let (narrow, fixable) = (narrow.query(), fixable.query());
     let main = html! {
         h1 { "Overview" @if let Some(namespace) = &filter.namespace { " " span class="quiet" { (namespace) } } }
         (parts::left_out(view.left_out))
@@ -122,7 +128,7 @@ pub(crate) fn draw(view: &View, filter: &Filter, now: Timestamp) -> Framed {
                     (chart::ring(&view.counts))
                     ul class="legend" {
                         @for (count, severity) in view.counts.each() {
-                            @let of_severity = Filter { severity: Some(severity), ..policies::namespace_only(filter) };
+                            @let of_severity = Filter { severity: Some(severity), ..filter.namespace_only() };
                             li { a href={ (if view.is_running { Route::Workloads.path() } else { Route::Images.path() }) (of_severity.query()) } { (parts::severity(severity)) } " " b { (number(count)) } }
                         }
                     }
@@ -143,8 +149,8 @@ pub(crate) fn draw(view: &View, filter: &Filter, now: Timestamp) -> Framed {
                 @if view.workloads.is_empty() { p class="empty" { "No workload has findings." } } @else { (worst(&view.workloads)) }
             }
             section class="card" aria-labelledby="widespread" {
-                h2 id="widespread" { a href={ (Route::Vulnerabilities.path()) "?sort=workloads&fixable=yes" } { "Most widespread, and fixable" } }
-                @if view.widespread.is_empty() { p class="empty" { "Nothing that was found can be fixed by an upgrade." } } @else { (widespread(&view.widespread)) }
+                h2 id="widespread" { a href={ (Route::Vulnerabilities.path()) (fixable) } { "Most widespread, and fixable" } }
+                @if view.widespread.is_empty() { p class="empty" { "Nothing that was found can be fixed by an upgrade." } } @else { (widespread(&view.widespread, &narrow)) }
             }
             section class="card broad" aria-labelledby="failing" {
                 h2 id="failing" { a href={ (Route::Policies.path()) (narrow) } { "Failing policies and checks" } }
@@ -209,7 +215,7 @@ fn worst(lines: &[workloads::Line]) -> Markup {
     }
 }
 
-fn widespread(lines: &[vulnerabilities::Line]) -> Markup {
+fn widespread(lines: &[vulnerabilities::Line], narrow: &str) -> Markup {
     html! {
         table class="tight" {
             caption class="hidden" { "Vulnerabilities that most workloads have and that can be fixed" }
@@ -217,7 +223,7 @@ fn widespread(lines: &[vulnerabilities::Line]) -> Markup {
             tbody {
                 @for line in lines {
                     tr {
-                        th scope="row" { (parts::vulnerability(&line.id)) }
+                        th scope="row" { (parts::vulnerability_in(&line.id, narrow)) }
                         td { (parts::severity(line.severity)) @if line.exploited { " " span class="state bad" { "exploited" } } }
                         td class="count" { (number(line.workloads)) }
                         td class="count" { (number(line.images)) }

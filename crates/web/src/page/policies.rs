@@ -179,7 +179,7 @@ fn table(route: &Route, filter: &Filter, lines: &[Line]) -> Markup {
                         tr {
                             td { (parts::severity(line.severity)) }
                             th scope="row" {
-                                a href={ (Route::Policy { family: line.family, id: line.id.clone() }.path()) (namespace_only(filter).query()) } { (line.id) }
+                                a href={ (Route::Policy { family: line.family, id: line.id.clone() }.path()) (filter.namespace_only().query()) } { (line.id) }
                                 @if line.title != line.id { div class="quiet" { (line.title) } }
                             }
                             td { (line.family.word()) }
@@ -190,14 +190,6 @@ fn table(route: &Route, filter: &Filter, lines: &[Line]) -> Markup {
                 }
             }
         }
-    }
-}
-
-/// What of a filter leads on to other pages.
-pub(crate) fn namespace_only(filter: &Filter) -> Filter {
-    Filter {
-        namespace: filter.namespace.clone(),
-        ..Filter::default()
     }
 }
 

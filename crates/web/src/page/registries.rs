@@ -44,9 +44,12 @@ struct JobStatus {
     current_status: String,
     images_count: usize,
     scanned_images_count: usize,
+    /// Of a discovery.
+    sboms_count: usize,
     failed_images_count: usize,
     errors: Vec<String>,
     finished_at: Option<String>,
+    completed_at: Option<String>,
     completion_time: Option<String>,
 }
 
@@ -66,6 +69,7 @@ enum Stand {
     Working,
     Done,
     Failed,
+    CalledOff,
 }
 
 impl Job {
@@ -74,9 +78,12 @@ impl Job {
             let mut conditions = self.status.conditions.iter();
             conditions.any(|one| one.kind == kind && one.status == "True")
         };
+        // The words of a discovery. When it has succeeded, all images are found; then they get their bills.
         match self.status.current_status.as_str() {
-            "Succeeded" => return Stand::Done,
-            "Failed" | "Cancelled" => return Stand::Failed,
+            "Succeeded" if self.status.completed_at.is_some() => return Stand::Done,
+            "Succeeded" | "Running" => return Stand::Working,
+            "FailStopped" => return Stand::Failed,
+            "Cancel" => return Stand::CalledOff,
             _ => {}
         }
         if holds("Failed") {
@@ -99,17 +106,30 @@ impl Job {
         if let Some(error) = self.status.errors.first() {
             return error;
         }
-        let held = self
-            .status
-            .conditions
-            .iter()
-            .find(|one| one.status == "True");
-        held.map_or("", |condition| condition.message.as_str())
+        let conditions = self.status.conditions.iter();
+        // That of a discovery does not hold when it has failed, and says why.
+        let mut telling = conditions.filter(|one| match one.kind.as_str() {
+            "Failed" => one.status == "True",
+            kind => kind == "Discovered",
+        });
+        telling.next().map_or("", |condition| &condition.message)
+    }
+
+    /// How many images nothing more will be done about.
+    fn done(&self) -> usize {
+        let status = &self.status;
+        let good = status.scanned_images_count.max(status.sboms_count);
+        good + status.failed_images_count
     }
 
     fn ended(&self) -> Option<&str> {
-        let ended = self.status.completion_time.as_deref();
-        ended.or(self.status.finished_at.as_deref())
+        let status = &self.status;
+        let ended = [
+            &status.completion_time,
+            &status.completed_at,
+            &status.finished_at,
+        ];
+        ended.into_iter().find_map(Option::as_deref)
     }
 }
 
@@ -242,12 +262,13 @@ pub(crate) fn job_table(jobs: &[Job], now: Timestamp) -> Markup {
 
 fn job_row(job: &Job, now: Timestamp) -> Markup {
     let status = &job.status;
-    let done = status.scanned_images_count + status.failed_images_count;
+    let done = job.done();
     let (class, word) = match job.stand() {
         Stand::Waiting => ("wait", "waiting"),
         Stand::Working => ("wait", "under way"),
         Stand::Done => ("good", "done"),
         Stand::Failed => ("bad", "failed"),
+        Stand::CalledOff => ("wait", "called off"),
     };
     html! {
         tr {
@@ -309,8 +330,15 @@ mod tests {
             (json!({"imagesCount": 3}), Stand::Working),
             (condition("Complete"), Stand::Done),
             (condition("Failed"), Stand::Failed),
-            (json!({"currentStatus": "Succeeded"}), Stand::Done),
-            (json!({"currentStatus": "Failed"}), Stand::Failed),
+            (json!({"currentStatus": "Pending"}), Stand::Waiting),
+            (json!({"currentStatus": "Running"}), Stand::Working),
+            (json!({"currentStatus": "Succeeded"}), Stand::Working),
+            (
+                json!({"currentStatus": "Succeeded", "completedAt": "2026-01-01T00:00:00Z"}),
+                Stand::Done,
+            ),
+            (json!({"currentStatus": "FailStopped"}), Stand::Failed),
+            (json!({"currentStatus": "Cancel"}), Stand::CalledOff),
         ] {
             let job: Job = serde_json::from_value(json!({"status": status})).unwrap();
             assert_eq!(job.stand(), expected, "{status}");
@@ -318,11 +346,26 @@ mod tests {
     }
 
     #[test]
+    fn a_discovery_says_how_many_bills_there_are_and_why_it_failed() {
+        let why = json!([
+            {"type": "Discovering", "status": "False", "message": "asked"},
+            {"type": "Discovered", "status": "False", "message": "nobody answers"},
+        ]);
+        let status = json!({
+            "currentStatus": "FailStopped", "conditions": why,
+            "imagesCount": 8, "sbomsCount": 5, "failedImagesCount": 1,
+        });
+        let job: Job = serde_json::from_value(json!({ "status": status })).unwrap();
+        assert_eq!((job.done(), job.told()), (6, "nobody answers"));
+        assert!(!job.is_open());
+    }
+
+    #[test]
     fn what_registries_say_is_text() {
         let strange = "<script>x</script>";
         let job = json!({
             "metadata": {"name": strange}, "spec": {"registry": strange},
-            "status": {"errors": [strange], "currentStatus": "Failed"},
+            "status": {"errors": [strange], "currentStatus": "FailStopped"},
         });
         let registry = json!({
             "metadata": {"name": strange}, "spec": {"uri": strange},

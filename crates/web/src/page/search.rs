@@ -37,7 +37,12 @@ pub(crate) async fn load(reader: &Reader, filter: &Filter) -> Result<View, ReadE
     let left_out = left_out.and(unread).and(audits.left_out);
     let mut found =
         vulnerabilities::count(&reader.stock.texts(), &carriers.items, &workloads.items);
-    found.retain(|line| filter.finds(&[&line.id]));
+    let texts = reader.stock.texts();
+    let meant = reader.stock.meant(&filter.text).into_iter();
+    let meant: Vec<&str> = meant
+        .filter_map(|name| texts.get(name.0 as usize).map(|text| &**text))
+        .collect();
+    found.retain(|line| filter.finds(&[&line.id]) || meant.contains(&&*line.id));
     found.sort_by(|a, b| (b.workloads, b.severity, &b.id).cmp(&(a.workloads, a.severity, &a.id)));
     let lines = workloads.items.iter().map(workloads::Line::of);
     let mut lines: Vec<_> = lines.filter(|line| line.is_meant(filter)).collect();

@@ -147,6 +147,7 @@ pub(crate) fn marks(line: &Line) -> Markup {
 
 pub(crate) fn draw(view: &View, filter: &Filter) -> Framed {
     let route = Route::Vulnerabilities;
+    let narrow = filter.namespace_only().query();
     let main = html! {
         h1 { "Vulnerabilities" }
         p class="lead" { (some(view.lines.len(), "vulnerability", "vulnerabilities")) @if view.lines.len() != view.all { " of " (number(view.all)) } " in the images that are known" }
@@ -168,7 +169,7 @@ pub(crate) fn draw(view: &View, filter: &Filter) -> Framed {
                     tbody {
                         @for line in parts::shown(&view.lines, filter) {
                             tr {
-                                th scope="row" { (parts::vulnerability(&line.id)) }
+                                th scope="row" { (parts::vulnerability_in(&line.id, &narrow)) }
                                 td { (parts::severity(line.severity)) }
                                 td { (marks(line)) }
                                 td class="count" { (number(line.workloads)) }

@@ -14,6 +14,7 @@ use crate::upgrade::{Counts, Placed, Upgrade, Upgrades, rank, rated};
 use crate::workload::{Container, Owner};
 use jiff::Timestamp;
 use maud::{Markup, html};
+use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// So many upgrades are shown before a person asks for more.
@@ -65,11 +66,11 @@ pub(crate) async fn load(
     let owner = workload.owner();
     let audits =
         audit::of_workload(reader, namespace, &owner.kind, &owner.name, &owner.uid).await?;
-    let history = history::of_workload(reader, namespace, name).await?;
+    let (history, unread) = history::of_workload(reader, namespace, name).await?;
     let (summary, containers) = (workload.summary(), workload.containers());
     let mut ran = Vec::new();
     let mut placed = Vec::new();
-    let mut rows: BTreeMap<(String, String, String, String), Row> = BTreeMap::new();
+    let mut rows: BTreeMap<[String; 5], Row> = BTreeMap::new();
     let mut found = workload.findings().into_iter();
     for container in containers {
         let reports = found.next().unwrap_or_default();
@@ -93,22 +94,32 @@ pub(crate) async fn load(
                 .and_then(|report| report.end_of_life.clone());
             one.end_of_life = one.end_of_life.or(end);
             for finding in report.findings() {
-                let key = (
+                // While a workload is rolled out, a container runs two images.
+                let key = [
                     one.container.name.clone(),
+                    one.image.clone(),
                     finding.cve.clone(),
                     finding.package_name.clone(),
                     finding.installed_version.clone(),
-                );
+                ];
                 placed.push(Placed {
                     container: one.container.name.clone(),
                     image: one.image.clone(),
                     finding: finding.clone(),
                 });
-                rows.entry(key).or_insert_with(|| Row {
+                let row = Row {
                     container: one.container.name.clone(),
                     image: one.image.clone(),
                     finding,
-                });
+                };
+                match rows.entry(key) {
+                    Entry::Vacant(place) => drop(place.insert(row)),
+                    // What does harm on one platform does harm.
+                    Entry::Occupied(mut known) if known.get().finding.suppressed => {
+                        known.insert(row);
+                    }
+                    Entry::Occupied(_) => {}
+                }
             }
         }
         ran.push(one);
@@ -142,7 +153,7 @@ pub(crate) async fn load(
         all,
         audits: audits.items,
         history,
-        left_out: audits.left_out,
+        left_out: audits.left_out.and(unread),
     }))
 }
 
@@ -285,11 +296,9 @@ fn upgrade_table(upgrades: &[Upgrade]) -> Markup {
 }
 
 fn audits(view: &View) -> Markup {
-    let failures: Vec<&Failure> = view
-        .audits
-        .iter()
-        .flat_map(|audit| &audit.failures)
-        .collect();
+    let failures = view.audits.iter().flat_map(|audit| &audit.failures);
+    let mut failures: Vec<&Failure> = failures.collect();
+    failures.sort_by_key(|failure| std::cmp::Reverse(failure.severity));
     let passed: usize = view.audits.iter().map(|audit| audit.passed).sum();
     html! {
         @if view.audits.is_empty() {

@@ -228,6 +228,7 @@ mod tests {
             left_out: LeftOut {
                 forbidden: true,
                 unread: 3,
+                broke_off: false,
             },
         };
         let filter = Filter {

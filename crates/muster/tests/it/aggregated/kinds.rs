@@ -1,6 +1,6 @@
 //! The kinds through the aggregator, a command at a time.
 
-use super::{SOON, apply, bill, image, namespace, read, report, stage, workload};
+use super::{API_VERSION, SOON, apply, bill, image, namespace, read, report, stage, workload};
 use anyhow::{Context, Result};
 use muster_testkit::wait;
 use serde_json::json;
@@ -8,7 +8,7 @@ use std::io::{BufRead, BufReader};
 use std::process::Stdio;
 
 #[test]
-fn kubectl_gets_lists_explains_and_deletes_all_four_kinds() -> Result<()> {
+fn kubectl_gets_lists_explains_and_deletes_every_kind() -> Result<()> {
     let (stage, space) = (stage()?, "kinds");
     let kubectl = &stage.kubectl;
     namespace(kubectl, space)?;
@@ -20,6 +20,15 @@ fn kubectl_gets_lists_explains_and_deletes_all_four_kinds() -> Result<()> {
             "workloadscanreport",
             "deployment-app",
             workload(space, "deployment-app", space, "1.0"),
+        ),
+        (
+            "findinghistory",
+            "namespace",
+            json!({
+                "apiVersion": API_VERSION, "kind": "FindingHistory",
+                "metadata": {"name": "namespace", "namespace": space},
+                "points": [{"time": "2026-01-01T00:00:00Z", "workloads": 1, "summary": {"critical": 3}}],
+            }),
         ),
     ] {
         let group = "storage.sbomscanner.kubewarden.io";
@@ -51,7 +60,13 @@ fn kubectl_gets_lists_explains_and_deletes_all_four_kinds() -> Result<()> {
         &image(space, "two", "2.0").to_string(),
     )?;
     assert!(applied.contains("serverside-applied"), "{applied}");
-    for resource in ["workloadscanreport", "vulnerabilityreport", "sbom", "image"] {
+    for resource in [
+        "findinghistory",
+        "workloadscanreport",
+        "vulnerabilityreport",
+        "sbom",
+        "image",
+    ] {
         kubectl.succeed(&["-n", space, "delete", resource, "--all"])?;
         let left = kubectl.succeed(&["-n", space, "get", resource, "-o", "name"])?;
         assert_eq!(left, "");

@@ -158,6 +158,10 @@ fn every_page_shows_what_it_is_about() -> Result<()> {
             &["registry.example/library/nginx:1.25"],
         ),
         (
+            "/ui/images?namespace=shop&fixable=yes",
+            &["registry.example/library/nginx:1.25"],
+        ),
+        (
             "/ui/images/artifacts/nginx",
             &["CVE-2024-3094", "exploited", "linux/amd64"],
         ),
@@ -184,6 +188,23 @@ fn every_page_shows_what_it_is_about() -> Result<()> {
         (
             "/ui/vulnerabilities/CVE-2023-0001",
             &["not affected", "code is not present"],
+        ),
+        // As others call them.
+        (
+            "/ui/vulnerabilities/dsa-5649-1",
+            &["CVE-2024-3094", "Also known as", "xz-utils", "checkout"],
+        ),
+        (
+            "/ui/vulnerabilities/DSA-5764-1",
+            &[
+                "about 2 vulnerabilities",
+                "/ui/vulnerabilities/CVE-2024-0727",
+                "/ui/vulnerabilities/CVE-2023-5678",
+            ],
+        ),
+        (
+            "/ui/search?q=DSA-5649-1",
+            &["/ui/vulnerabilities/CVE-2024-3094"],
         ),
         ("/ui/policies", &["KSV-0014", "no-latest"]),
         (
