@@ -5,6 +5,7 @@
 //! Start reading at [`kubernetes::Kubernetes`], [`registry::Registry`], [`muster::Muster`]
 //! and [`installation::Installation`].
 
+pub mod accessibility;
 pub mod balancer;
 pub mod binaries;
 pub mod bolt;

@@ -4,6 +4,7 @@
 use super::stage::Stage;
 use super::{LIMIT, link};
 use anyhow::{Context, Result, ensure};
+use muster_testkit::accessibility::barriers;
 use muster_testkit::browser::Browser;
 use serde_json::json;
 use std::path::{Path, PathBuf};
@@ -63,6 +64,7 @@ async fn every_page_is_fine_in_a_browser_and_stays_current() -> Result<()> {
     browser.open(&format!("{site}/ui")).await?;
     assert_eq!(browser.text("h1").await?, "Sign in");
     browser.picture(&pictures.join("sign-in.png")).await?;
+    assert_eq!(barriers(&browser).await?, [""; 0], "signing in");
     browser.open(&link).await?;
     assert_eq!(
         browser.address().await?,
@@ -89,7 +91,11 @@ async fn every_page_is_fine_in_a_browser_and_stays_current() -> Result<()> {
         browser
             .picture(&pictures.join(format!("{name}.png")))
             .await?;
+        let found = barriers(&browser).await?;
+        ensure!(found.is_empty(), "{target}: {found:#?}");
         browser.show(1280, 900, true).await?;
+        let found = barriers(&browser).await?;
+        ensure!(found.is_empty(), "{target}, in the dark: {found:#?}");
         browser
             .picture(&pictures.join(format!("{name}-dark.png")))
             .await?;
@@ -145,5 +151,17 @@ async fn every_page_is_fine_in_a_browser_and_stays_current() -> Result<()> {
         .await?;
     let is_out = "return document.querySelector('h1')?.innerText === 'Sign in'";
     browser.wait("the door from outside", LIMIT, is_out).await?;
+
+    // Who looks at a page while its server goes is told so.
+    browser.open(&super::link(&stage.muster, 2)?).await?;
+    let is_live = "return document.querySelector('#live').innerText === 'Live'";
+    browser
+        .wait("a page that is kept current", LIMIT, is_live)
+        .await?;
+    drop(stage);
+    let is_told = "return document.querySelector('#live').innerText.includes('does not answer')";
+    browser
+        .wait("a word about the server", LIMIT, is_told)
+        .await?;
     browser.end().await
 }
