@@ -15,6 +15,7 @@ use clap::Args;
 use muster_advisories::hub::Fetch;
 use muster_operator::{Election, Settings, Terms};
 use muster_queue::NatsQueue;
+use muster_registry::Mirrors;
 use std::future::Future;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -95,6 +96,7 @@ pub(crate) fn operator(command: Operator) -> Result<()> {
             layers: None,
             update: None,
             hubs: Fetch::default(),
+            mirrors: Mirrors::default(),
             installation: command.namespace.clone(),
             metrics: command.health.metrics(),
             tracer: telemetry::tracer(),
@@ -175,6 +177,7 @@ pub(crate) fn worker(command: Worker) -> Result<()> {
                 Switch::Off => None,
             },
             hubs: command.reach.hubs()?,
+            mirrors: command.reach.mirrors()?,
             installation: command.namespace,
             metrics: command.health.metrics(),
             tracer: telemetry::tracer(),

@@ -209,6 +209,7 @@ where
         layers: Some(client.clone()),
         update,
         hubs: command.reach.hubs()?,
+        mirrors: command.reach.mirrors()?,
         installation: command.namespace.clone(),
         metrics: counted.metrics(),
         tracer: telemetry::tracer(),

@@ -150,6 +150,9 @@ pub(crate) async fn reach(
             true => Transport::Insecure,
             false => Transport::Verified,
         },
+        // Those of the installation. Whoever writes a Registry names none: he could have others' images
+        // looked for where he likes.
+        mirrors: operator.mirrors().clone(),
         ..Options::default()
     };
     Ok(Access {

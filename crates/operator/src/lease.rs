@@ -191,24 +191,25 @@ pub(crate) async fn look(
     )
 }
 
-/// Who works on a Registry; none if it is free.
-pub(crate) async fn held_by(
+/// Who works on a Registry, or has announced himself; none if it is free. A claim that counts no
+/// longer is taken away: with its Registry gone, nobody would look for it.
+pub(crate) async fn clear(
     client: &Client,
     installation: &str,
     place: Place<'_>,
 ) -> Result<Option<Holder>, Trouble> {
-    let Some(lease) = leases(client, installation)
-        .get_opt(&name::of(place))
-        .await?
-    else {
+    let api = leases(client, installation);
+    let Some(lease) = api.get_opt(&name::of(place)).await? else {
         return Ok(None);
     };
-    let Some(claim) = read(&lease) else {
-        return Ok(None);
-    };
-    let life = life(client, &claim.holder).await?;
-    let counts = counts(&claim, life, None, Timestamp::now());
-    Ok(counts.then_some(claim.holder))
+    if let Some(claim) = read(&lease) {
+        let life = life(client, &claim.holder).await?;
+        if counts(&claim, life, None, Timestamp::now()) {
+            return Ok(Some(claim.holder));
+        }
+    }
+    delete(&api, &lease).await?;
+    Ok(None)
 }
 
 /// Gives a Registry back, if it is held.
@@ -225,19 +226,6 @@ pub(crate) async fn release(
     match read(&lease) {
         Some(claim) if claim.holder == *me => delete(&api, &lease).await,
         _ => Ok(()),
-    }
-}
-
-/// Leaves nothing behind of a Registry that goes.
-pub(crate) async fn forget(
-    client: &Client,
-    installation: &str,
-    place: Place<'_>,
-) -> Result<(), Trouble> {
-    let api = leases(client, installation);
-    match api.get_opt(&name::of(place)).await? {
-        Some(lease) => delete(&api, &lease).await,
-        None => Ok(()),
     }
 }
 
@@ -266,7 +254,7 @@ async fn take(
     let mut attempt = 1;
     loop {
         match swap(client, installation, place, me, stand).await {
-            Err(trouble) if trouble.is_conflict() && attempt < ATTEMPTS => attempt += 1,
+            Err(trouble) if is_stale(&trouble) && attempt < ATTEMPTS => attempt += 1,
             other => return other,
         }
     }
@@ -300,11 +288,8 @@ async fn swap(
         (Verdict::Wait, Some(claim)) => return Ok(Outcome::HeldBy(claim.holder)),
         _ => {}
     }
-    match open(client, place).await? {
-        Err(refused) => return Ok(refused),
-        // Whoever only announces himself writes to nobody else's objects.
-        Ok(found) if lasts.is_none() && !bond::is_tied(&found) => bond::tie(client, &found).await?,
-        Ok(_) => {}
+    if let Err(refused) = hold(client, place, stand).await? {
+        return Ok(refused);
     }
     let lease = written(place, me, lasts, known.as_ref(), now);
     let parameters = PostParams {
@@ -316,12 +301,40 @@ async fn swap(
         Some(_) => api.replace(&lease.name_any(), &parameters, &lease).await?,
     };
     // Once more: whoever lets a Registry go looks at the claim after it was told to, so one of the
-    // two sees the other.
-    let Err(refused) = open(client, place).await? else {
+    // two sees the other; and whoever saw no job a moment ago may have untied it since.
+    let Err(refused) = hold(client, place, stand).await? else {
         return Ok(Outcome::Acquired);
     };
     release(client, installation, place, me).await?;
     Ok(refused)
+}
+
+/// Whether what was looked at has been written, or is gone, since.
+fn is_stale(trouble: &Trouble) -> bool {
+    let gone = matches!(trouble, Trouble::Api(error) if is_absent(error));
+    gone || trouble.is_conflict()
+}
+
+/// Keeps a Registry from going, for whoever may begin to work on it; else says why nobody may.
+async fn hold(
+    client: &Client,
+    place: Place<'_>,
+    stand: Stand,
+) -> Result<Result<(), Outcome>, Trouble> {
+    let mut attempt = 1;
+    loop {
+        let found = match (open(client, place).await?, stand) {
+            (Err(refused), _) => return Ok(Err(refused)),
+            // Whoever only announces himself writes to nobody else's objects.
+            (Ok(_), Stand::Coming) => return Ok(Ok(())),
+            (Ok(found), Stand::There { .. }) if bond::is_tied(&found) => return Ok(Ok(())),
+            (Ok(found), Stand::There { .. }) => found,
+        };
+        match bond::tie(client, &found).await.map_err(Trouble::from) {
+            Err(trouble) if is_stale(&trouble) && attempt < ATTEMPTS => attempt += 1,
+            tied => return tied.map(Ok),
+        }
+    }
 }
 
 /// A Registry that somebody may begin to work on; else why nobody may.

@@ -20,7 +20,7 @@ use kube::runtime::reflector::Store;
 use muster_advisories::Update;
 use muster_advisories::hub::Fetch;
 use muster_queue::{Failure, Queue, Worker, consume};
-use muster_registry::Traffic;
+use muster_registry::{Mirrors, Traffic};
 use muster_source::LayerCache;
 use serde_json::json;
 use std::collections::HashMap;
@@ -40,6 +40,7 @@ pub struct Operator {
     knowledge: Knowledge,
     update: Option<Update>,
     hubs: Fetch,
+    mirrors: Mirrors,
     installation: String,
     metrics: Arc<Metrics>,
     tracer: Tracer,
@@ -59,6 +60,8 @@ pub struct Settings {
     pub update: Option<Update>,
     /// How VEX hubs are fetched.
     pub hubs: Fetch,
+    /// Where images are asked for before the registry that has them.
+    pub mirrors: Mirrors,
     /// The namespace of Leases and of Muster's own credentials.
     pub installation: String,
     /// What is counted.
@@ -155,6 +158,7 @@ impl Operator {
             knowledge: Knowledge::new(settings.data),
             update: settings.update,
             hubs: settings.hubs,
+            mirrors: settings.mirrors,
             installation: settings.installation,
             metrics: settings.metrics,
             tracer: settings.tracer,
@@ -216,6 +220,10 @@ impl Operator {
 
     pub(crate) fn traffic(&self) -> Traffic {
         self.traffic.clone()
+    }
+
+    pub(crate) fn mirrors(&self) -> &Mirrors {
+        &self.mirrors
     }
 
     pub(crate) fn clients(&self) -> &Clients {

@@ -48,8 +48,8 @@ impl Reach {
         })
     }
 
-    /// A client with the user's own docker logins.
-    pub(crate) fn client(&self) -> Result<Client> {
+    /// The mirrors that were named.
+    pub(crate) fn mirrors(&self) -> Result<Mirrors> {
         let mut mirrors = Mirrors::default();
         for text in &self.mirror {
             let Some((host, mirror)) = text.split_once('=') else {
@@ -60,6 +60,11 @@ impl Reach {
                 Mirror::parse(mirror).with_context(|| format!("reading --mirror {text}"))?;
             mirrors.add(host, mirror);
         }
+        Ok(mirrors)
+    }
+
+    /// A client with the user's own docker logins.
+    pub(crate) fn client(&self) -> Result<Client> {
         let options = Options {
             credentials: Credentials::of_user()?,
             authorities: self.authorities()?,
@@ -67,7 +72,7 @@ impl Reach {
                 true => Transport::Insecure,
                 false => Transport::Verified,
             },
-            mirrors,
+            mirrors: self.mirrors()?,
             ..Options::default()
         };
         Ok(Client::new(options, Traffic::default())?)

@@ -1,12 +1,12 @@
 //! The Registry's reconciler: load it and its jobs, decide what is to be started, start it, and tell
-//! what is known. A Registry that is to go is let go when nobody works on it.
+//! what is known. Whether it may go meanwhile is [`hold`]'s to see.
 
-use super::bond;
+use super::bond::Need;
+use super::hold;
 use super::plan::{Plan, Registry, Start, Why, plan};
 use super::run::Run;
 use super::status::{self, Probe, spell};
 use super::targets::Targets;
-use crate::lease::{self, Place};
 use crate::message::JobKind;
 use crate::news::{self, News};
 use crate::object::{DISCOVERY, MANAGER, REGISTRY, SCAN_JOB, is_absent, owned_by};
@@ -29,8 +29,6 @@ use tokio_util::sync::CancellationToken;
 
 /// A Registry is looked at this often, whatever happens.
 const AGAIN: Duration = Duration::from_secs(5 * 60);
-/// After trouble, and while a job is waited for.
-const SOON: Duration = Duration::from_secs(5);
 /// How many jobs are started within `WINDOW`, so that many Registries do not start at once.
 const STARTS: usize = 5;
 const WINDOW: Duration = Duration::from_secs(10);
@@ -86,7 +84,7 @@ async fn reconcile(seen: Arc<DynamicObject>, context: Arc<Context>) -> Result<Ac
         return Ok(Action::await_change());
     };
     let done = match object.metadata.deletion_timestamp.is_some() {
-        true => let_go(&object, &context.operator).await,
+        true => hold::let_go(&object, &context.operator).await,
         false => look(&object, &context).await,
     };
     match done {
@@ -96,38 +94,17 @@ async fn reconcile(seen: Arc<DynamicObject>, context: Arc<Context>) -> Result<Ac
     }
 }
 
-/// Lets a Registry go that nobody works on.
-async fn let_go(object: &DynamicObject, operator: &Operator) -> Result<Action, Trouble> {
-    let namespace = object.namespace().unwrap_or_default();
-    let name = object.name_any();
-    let place = Place {
-        namespace: &namespace,
-        registry: &name,
-    };
-    if !bond::is_tied(&object.metadata) {
-        return Ok(Action::await_change());
-    }
-    let (client, installation) = (operator.client(), operator.installation());
-    if let Some(holder) = lease::held_by(client, installation, place).await? {
-        tracing::debug!(name, %holder, "a Registry waits to be deleted");
-        return Ok(Action::requeue(SOON));
-    }
-    lease::forget(client, installation, place).await?;
-    bond::untie(client, &object.metadata).await?;
-    Ok(Action::await_change())
-}
-
 async fn look(object: &DynamicObject, context: &Context) -> Result<Action, Trouble> {
     let operator = &context.operator;
-    if !bond::is_tied(&object.metadata) {
-        bond::tie(operator.client(), &object.metadata).await?;
-        // The change brings us back.
-        return Ok(Action::requeue(SOON));
-    }
     let runs = load(operator, object).await?;
     let registry = Registry::read(object);
     let now = Timestamp::now();
     let mut plan = plan(&registry, &runs, now);
+    let need = hold::need(operator, object, &runs, &plan).await?;
+    if hold::settle(operator, object, need).await? {
+        // The change brings us back.
+        return Ok(Action::requeue(hold::SOON));
+    }
     let mut status = json!({});
     if let Some(start) = plan.start.take() {
         if !context.may_start() {
@@ -156,15 +133,19 @@ async fn look(object: &DynamicObject, context: &Context) -> Result<Action, Troub
     };
     let told = status::status(&registry, &runs, &plan, probe.as_ref(), now);
     tell(operator, object, status, told).await?;
-    Ok(again(&plan, now))
+    Ok(again(&plan, need, now))
 }
 
-/// When to look again.
-fn again(plan: &Plan, now: Timestamp) -> Action {
+/// When to look again. Who is about to come may not, and nobody says so.
+fn again(plan: &Plan, need: Need, now: Timestamp) -> Action {
+    let latest = match need {
+        Need::Coming => hold::SOON,
+        Need::Job | Need::Nobody => AGAIN,
+    };
     let wake = plan.wake.map(|wake| wake.duration_since(now));
     let wake = wake.map(|wait| Duration::try_from(wait).unwrap_or_default());
     let soonest = Duration::from_millis(200);
-    Action::requeue(wake.map_or(AGAIN, |wake| wake.max(soonest).min(AGAIN)))
+    Action::requeue(wake.map_or(latest, |wake| wake.max(soonest).min(latest)))
 }
 
 impl Context {

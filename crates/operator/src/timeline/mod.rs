@@ -1,11 +1,12 @@
 //! How findings came and went. Whenever reports of workloads change, their namespace is looked at as a
 //! whole: what its reports say now is compared with what its histories said last ([`plan`]), and those
 //! that have something new to say get a point ([`point`]), by compare and swap. What was written last
-//! decides, so losing this process loses nothing, and while nothing changes nothing is written. Only the
-//! leader does this.
+//! decides, so losing this process loses nothing, and while nothing changes nothing is written. Between
+//! two looks a namespace rests ([`rest`]). Only the leader does this.
 
 mod plan;
 mod point;
+mod rest;
 mod write;
 
 use crate::object::{FINDING_HISTORY, WORKLOAD_REPORT};
@@ -17,6 +18,7 @@ use kube::runtime::WatchStreamExt;
 use kube::runtime::watcher::{self, Event, watcher};
 use kube::{Api, ResourceExt};
 use muster_api::history::{LABEL, OF_NAMESPACE};
+use rest::Rests;
 use std::collections::BTreeSet;
 use std::pin::pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -97,11 +99,12 @@ impl Timeline {
 
     /// Does what is on the agenda, one after the other: nobody waits for it.
     async fn work(&self) {
+        let mut rests = Rests::default();
         loop {
             let next = self.agenda().next(Instant::now());
             let wait = match next {
                 Next::Do(task) => {
-                    let outcome = self.attempt(&task).await;
+                    let outcome = self.attempt_rested(&task, &mut rests).await;
                     self.agenda().done(&task, outcome, Instant::now());
                     continue;
                 }
@@ -113,6 +116,24 @@ impl Timeline {
                 () = tokio::time::sleep(wait) => {}
             }
         }
+    }
+
+    /// Looks at something, unless it rests; says when to look again, or that it failed.
+    async fn attempt_rested(
+        &self,
+        task: &Task,
+        rests: &mut Rests<Task>,
+    ) -> Result<Option<Duration>, ()> {
+        let begun = Instant::now();
+        if let Some(left) = rests.left(task, begun) {
+            return Ok(Some(left));
+        }
+        let outcome = self.attempt(task).await;
+        // What is to be looked at again has its own time for that.
+        if outcome == Ok(None) {
+            rests.begin(task, begun.elapsed(), Instant::now());
+        }
+        outcome
     }
 
     /// Looks at something; says when to look again, or that it failed.

@@ -331,6 +331,9 @@ async fn a_registry_goes_when_its_job_has_ended() -> Result<()> {
         Ok((reachable["type"] == "Reachable" && reachable["status"] == "True").then_some(()))
     })?;
 
+    let idle = get(&kubectl, &["registry", "local"])?;
+    assert_eq!(idle["metadata"]["finalizers"], Value::Null, "{idle}");
+
     let blob = digest(&layer()?.1);
     gate.close(&blob);
     kubectl.succeed_with(&["apply", "-f", "-"], &discovery("first", "local"))?;

@@ -12,6 +12,8 @@ mod digests;
 pub(crate) mod discovery;
 pub(crate) mod faults;
 mod killed;
+mod mirrors;
+mod tied;
 mod watched;
 
 use anyhow::{Context, Result};
