@@ -1,5 +1,7 @@
 //! The audit of what is there, as flags, for the roles that do it: `muster up` and `muster operator`.
 
+mod size;
+
 use crate::role::Switch;
 use anyhow::{Context, Result};
 use clap::{Args, ValueEnum};
@@ -12,6 +14,7 @@ use muster_audit::{Auditor, ConfigAuditor, ConfigSettings, Metrics, Scope, Setti
 use muster_checks::force::Choice;
 use muster_policy::report::Format;
 use muster_wasm::{Options, Sandbox};
+use size::Size;
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -118,6 +121,15 @@ pub(crate) struct Auditing {
         value_delimiter = ','
     )]
     policy_files: Vec<PathBuf>,
+    /// How much of the code of policies is kept on disk, such as `512Mi`; what was longest unused goes
+    /// first. Compiled code comes on top of it.
+    #[arg(
+        long,
+        env = "MUSTER_POLICY_CACHE_SIZE",
+        value_name = "SIZE",
+        default_value = "1Gi"
+    )]
+    policy_cache_size: Size,
     /// Whether the configuration of resources is checked by policies in Rego. See docs/config-audit.md.
     #[arg(long, env = "MUSTER_CONFIG_AUDIT", value_enum, default_value = "on")]
     config_audit: Switch,
@@ -266,6 +278,7 @@ impl Auditing {
         let options = modules::Options {
             files: self.policy_files.clone(),
             cache: around.cache.map(|cache| cache.join("modules")),
+            cache_size: self.policy_cache_size.0,
             authorities: around.authorities.clone(),
             ..modules::Options::default()
         };

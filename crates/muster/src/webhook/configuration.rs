@@ -20,7 +20,9 @@ use serde_json::{Value, json};
 use std::collections::BTreeSet;
 
 /// The name of both configurations.
-const NAME: &str = "muster";
+pub(super) const NAME: &str = "muster";
+/// The label by which people see whose they are: `muster`.
+pub(super) const PART_OF: &str = "app.kubernetes.io/part-of";
 /// How long kube-apiserver waits for an answer.
 const SECONDS: u64 = 10;
 /// The path that answers what an object lacks.
@@ -92,7 +94,7 @@ pub(super) async fn apply(
     Ok(())
 }
 
-fn mutating_of(place: &Place, accounts: &Accounts, bundle: Option<&str>) -> Value {
+pub(super) fn mutating_of(place: &Place, accounts: &Accounts, bundle: Option<&str>) -> Value {
     let kinds = scanner::kinds();
     let all: Vec<&Kind> = kinds.iter().collect();
     let mut webhook = webhook("defaults", place.client(DEFAULTS, bundle), "None");
@@ -103,7 +105,7 @@ fn mutating_of(place: &Place, accounts: &Accounts, bundle: Option<&str>) -> Valu
     configuration("MutatingWebhookConfiguration", vec![webhook])
 }
 
-fn validating_of(place: &Place, accounts: &Accounts, bundle: Option<&str>) -> Value {
+pub(super) fn validating_of(place: &Place, accounts: &Accounts, bundle: Option<&str>) -> Value {
     let kinds = scanner::kinds();
     let named = |names: &[&str]| -> Vec<&Kind> {
         let wanted = kinds.iter();
@@ -182,7 +184,7 @@ fn asked_if(name: &str, expression: &str) -> Value {
 fn configuration(kind: &str, webhooks: Vec<Value>) -> Value {
     json!({
         "apiVersion": "admissionregistration.k8s.io/v1", "kind": kind,
-        "metadata": {"name": NAME, "labels": {"app.kubernetes.io/part-of": "muster"}},
+        "metadata": {"name": NAME, "labels": {PART_OF: NAME}},
         "webhooks": webhooks,
     })
 }

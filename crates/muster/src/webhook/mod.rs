@@ -8,6 +8,7 @@ mod keys;
 mod registration;
 mod reviewer;
 mod secret;
+mod withdrawal;
 
 use crate::accounts::OwnAccounts;
 use crate::role::bind;
@@ -19,7 +20,7 @@ use http::Uri;
 use kube::Client;
 use muster_apiserver::listen;
 use muster_operator::admission::{Admission, Gate};
-use registration::{Certificate, own, register};
+use registration::{Certificate, own, register, unregister};
 use reviewer::Reviewer;
 use secret::Keeper;
 use std::net::SocketAddr;
@@ -39,7 +40,7 @@ pub(crate) const LINGER: Duration = Duration::from_secs(5);
 #[derive(Args)]
 pub(crate) struct Webhook {
     /// The address at which kube-apiserver asks whether an object of ours may be written; `off`
-    /// answers nobody and registers nothing.
+    /// answers nobody and registers nothing, and deletes what was registered before.
     #[arg(
         long,
         env = "MUSTER_WEBHOOK_LISTEN",
@@ -111,7 +112,8 @@ impl FromStr for Listen {
 }
 
 impl Webhook {
-    /// Listens, and answers from a task of its own until `stop`; none if it is off.
+    /// Listens, and answers from a task of its own until `stop`; none if it is off, and then nobody is
+    /// asked any more.
     pub(crate) async fn start(
         &self,
         client: &Client,
@@ -119,6 +121,9 @@ impl Webhook {
         stop: CancellationToken,
     ) -> Result<Option<JoinHandle<()>>> {
         let Listen::At(address) = self.webhook_listen else {
+            let (client, installation) = (client.clone(), installation.to_owned());
+            // Nobody waits for it, and it ends with the process.
+            tokio::spawn(async move { unregister(&client, &installation).await });
             return Ok(None);
         };
         let place = self.place(installation)?;

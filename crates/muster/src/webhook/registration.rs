@@ -1,10 +1,12 @@
 //! What kube-apiserver must know of the webhooks, kept in order as long as they are answered: their
-//! certificate is renewed, and whoever vouches for it is told. Looking again is the only way by
-//! which anything is put right, so it does not matter what went wrong, or for whom.
+//! certificate is renewed, and whoever vouches for it is told; and taken back where nobody answers.
+//! Looking again is the only way by which anything is put right, so it does not matter what went
+//! wrong, or for whom.
 
 use super::configuration::{self, Place};
 use super::keys::Keys;
 use super::secret::Keeper;
+use super::withdrawal::withdraw;
 use anyhow::{Context, Result};
 use kube::Client;
 use muster_api::guard::Accounts;
@@ -19,6 +21,9 @@ use tokio_util::sync::CancellationToken;
 const LOOK: Duration = Duration::from_secs(30);
 /// How soon again when that failed, or where files may change.
 const AGAIN: Duration = Duration::from_secs(2);
+/// How often what is not to be there is looked for: replicas from before put it back until they are
+/// gone.
+const FAREWELLS: usize = 10;
 
 /// What is answered with, and who vouches for it.
 pub(super) enum Certificate {
@@ -143,5 +148,24 @@ pub(super) async fn register(
             () = tokio::time::sleep(pause) => {}
             () = stop.cancelled() => return,
         }
+    }
+}
+
+/// Has kube-apiserver ask nobody any more. Whoever may not, or finds nothing, goes on without.
+pub(super) async fn unregister(client: &Client, installation: &str) {
+    for _ in 0..FAREWELLS {
+        let withdrawn = withdraw(client, installation);
+        match tokio::time::timeout(LOOK, withdrawn).await {
+            Ok(Ok(())) => {}
+            Ok(Err(error)) => {
+                tracing::warn!(%error, "taking back the webhooks; while they are there, what nobody answers is refused");
+                // Rights do not come by asking again.
+                if matches!(&error, kube::Error::Api(refused) if refused.code == 403) {
+                    return;
+                }
+            }
+            Err(_) => tracing::warn!("taking back the webhooks: kube-apiserver takes too long"),
+        }
+        tokio::time::sleep(LOOK).await;
     }
 }

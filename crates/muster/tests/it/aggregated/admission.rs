@@ -77,13 +77,19 @@ impl Cluster {
         arguments: &[&str],
         log: &str,
     ) -> Result<Process> {
+        let address = format!("127.0.0.1:{port}");
+        let url = format!("https://127.0.0.1:{asked_at}");
+        let webhook = ["--webhook-listen", &address, "--webhook-url", &url];
+        self.start_operator(&[&webhook[..], arguments].concat(), log)
+    }
+
+    /// Starts an operator with these arguments alone.
+    pub(super) fn start_operator(&self, arguments: &[&str], log: &str) -> Result<Process> {
         let mut command = Command::new(MUSTER);
         command
             .args(["operator", "--nats", "nats://127.0.0.1:1", "--kubeconfig"])
             .arg(role_path(&self.kubernetes, "operator")?)
             .args(["--health-listen", "off"])
-            .args(["--webhook-listen", &format!("127.0.0.1:{port}")])
-            .args(["--webhook-url", &format!("https://127.0.0.1:{asked_at}")])
             .args(arguments);
         Process::start(
             "muster operator",

@@ -14,6 +14,7 @@ mod pipeline;
 mod protection;
 mod rights;
 mod webhook_certificates;
+mod webhook_off;
 
 use anyhow::Result;
 use muster_testkit::kubectl::Kubectl;
