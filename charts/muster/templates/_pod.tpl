@@ -4,13 +4,47 @@
 {{- $root := index . 0 -}}
 {{- $role := index . 1 -}}
 {{- $values := index $root.Values $role -}}
+{{- $annotations := dict -}}
+{{- /* CA certificates are read once: others are another pod. */ -}}
+{{- with $root.Values.authorities.pem -}}
+{{- $_ := set $annotations "muster/authorities" (sha256sum .) -}}
+{{- end -}}
 labels:
   {{- include "muster.labels" . | nindent 2 }}
   {{- with $values.podLabels }}
   {{- toYaml . | nindent 2 }}
   {{- end }}
-{{- with $values.podAnnotations }}
+{{- with merge $annotations ($values.podAnnotations | default dict) }}
 annotations:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- end }}
+
+{{/* Image pull Secrets of every pod. */}}
+{{- define "muster.pullSecrets" -}}
+{{- with .Values.imagePullSecrets }}
+imagePullSecrets:
+  {{- range . }}
+  - name: {{ . }}
+  {{- end }}
+{{- end }}
+{{- end }}
+
+{{/* Where pods run, of the values of a part. */}}
+{{- define "muster.placement" -}}
+{{- with .priorityClassName }}
+priorityClassName: {{ . }}
+{{- end }}
+{{- with .nodeSelector }}
+nodeSelector:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with .tolerations }}
+tolerations:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with .affinity }}
+affinity:
   {{- toYaml . | nindent 2 }}
 {{- end }}
 {{- end }}
@@ -24,27 +58,8 @@ serviceAccountName: muster-{{ $role }}
 enableServiceLinks: false
 securityContext:
   {{- toYaml $root.Values.podSecurityContext | nindent 2 }}
-{{- with $root.Values.imagePullSecrets }}
-imagePullSecrets:
-  {{- range . }}
-  - name: {{ . }}
-  {{- end }}
-{{- end }}
-{{- with $values.priorityClassName }}
-priorityClassName: {{ . }}
-{{- end }}
-{{- with $values.nodeSelector }}
-nodeSelector:
-  {{- toYaml . | nindent 2 }}
-{{- end }}
-{{- with $values.tolerations }}
-tolerations:
-  {{- toYaml . | nindent 2 }}
-{{- end }}
-{{- with $values.affinity }}
-affinity:
-  {{- toYaml . | nindent 2 }}
-{{- end }}
+{{- include "muster.pullSecrets" $root }}
+{{- include "muster.placement" $values }}
 {{- with $values.topologySpreadConstraints }}
 topologySpreadConstraints:
   {{- range . }}

@@ -37,6 +37,7 @@ use std::process::ExitCode;
 /// For whoever asks for help without knowing for what.
 const BEGINNING: &str = "\
 Where to begin:
+  muster demo                             everything there is to see, offline
   muster scan debian:12                   what is wrong with an image
   muster audit -f deploy/                 which manifests break which checks
   muster up --data ./muster               a control plane on this machine, for plain kubectl

@@ -2,6 +2,7 @@
 //! and its roles really started from what it says.
 
 mod facts;
+mod found;
 pub(crate) mod nodes;
 mod recipe;
 mod refused;

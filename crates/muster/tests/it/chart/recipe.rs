@@ -15,7 +15,7 @@ fn what_the_recipe_copies_is_there_and_is_all_that_the_workspace_needs() -> Resu
         sources.extend(copy[1].split_whitespace().map(str::to_owned));
     }
     ensure!(sources.len() > 5, "{sources:?}");
-    let ignored = read(".containerignore")?;
+    let ignored = read(".dockerignore")?;
     for source in &sources {
         ensure!(file(source).exists(), "there is no {source}");
         ensure!(

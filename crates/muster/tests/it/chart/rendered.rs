@@ -126,6 +126,91 @@ fn a_cluster_without_a_network_pulls_from_its_own_registry_alone() -> Result<()>
     Ok(())
 }
 
+/// Helm merges maps: whoever wants another label than the default one takes that away.
+#[test]
+fn namespaces_are_selected_by_the_labels_of_the_one_who_installs() -> Result<()> {
+    let directory = tempfile::tempdir()?;
+    let path = directory.path().join("values.yaml");
+    for (selector, expected) in [
+        (
+            json!({"matchLabels": {"team": "shop", "sbomscanner.kubewarden.io/workloadscan": null}}),
+            json!({"matchLabels": {"team": "shop"}}),
+        ),
+        (Value::Null, Value::Null),
+    ] {
+        let spec = json!({"namespaceSelector": selector});
+        let values = json!({"workloadScan": {"configuration": {"spec": spec}}});
+        std::fs::write(&path, values.to_string())?;
+        let all = template(NAMESPACE, &["--values".into(), path.display().to_string()])?;
+        let all = objects(&all)?;
+        let made = all
+            .iter()
+            .find(|object| called(object) == "WorkloadScanConfiguration default");
+        let made = made.context("no configuration")?;
+        assert_eq!(made["spec"]["namespaceSelector"], expected);
+    }
+    Ok(())
+}
+
+/// The specs of all objects of a kind, with what they are called.
+fn specs(values: &[String], kind: &str) -> Result<Vec<(String, Value)>> {
+    let all = objects(&template(NAMESPACE, values)?)?.into_iter();
+    let all = all.filter(|object| text(object, "/kind") == kind);
+    Ok(all
+        .map(|object| (called(&object), object["spec"].clone()))
+        .collect())
+}
+
+#[test]
+fn the_bundled_servers_run_where_they_are_told_and_as_whom() -> Result<()> {
+    let placement = json!({
+        "nodeSelector": {"pool": "data"},
+        "tolerations": [{"key": "data", "operator": "Exists"}],
+        "affinity": {"nodeAffinity": {}},
+        "priorityClassName": "important",
+    });
+    let mut postgresql = placement.clone();
+    postgresql["podSecurityContext"] = json!({"runAsUser": 26, "fsGroup": 26});
+    let values = [
+        format!("--set-json=postgresql.bundled={postgresql}"),
+        format!("--set-json=nats.bundled={placement}"),
+    ];
+    let servers = specs(&values, "StatefulSet")?;
+    assert_eq!(servers.len(), 2);
+    for (name, spec) in servers {
+        let pod = &spec["template"]["spec"];
+        for (field, wanted) in placement.as_object().context("fields")? {
+            assert_eq!(&pod[field], wanted, "{name}: {field}");
+        }
+        let user = match name.ends_with("postgresql") {
+            true => 26,
+            false => 65532,
+        };
+        assert_eq!(pod["securityContext"]["runAsUser"], user, "{name}");
+        // Another version of the chart is no reason to restart a database.
+        let labels = &spec["template"]["metadata"]["labels"];
+        assert_eq!(labels, &spec["selector"]["matchLabels"], "{name}");
+    }
+    Ok(())
+}
+
+/// A role reads them once.
+#[test]
+fn other_authorities_are_other_pods() -> Result<()> {
+    let roles = |pem: &str| {
+        let pem = format!("-----BEGIN CERTIFICATE-----{pem}");
+        specs(&[format!("--set=authorities.pem={pem}")], "Deployment")
+    };
+    let (before, after) = (roles("a")?, roles("b")?);
+    assert_eq!(before.len(), 3);
+    for ((name, before), (_, after)) in before.iter().zip(&after) {
+        let told = "/template/metadata/annotations/muster~1authorities";
+        ensure!(!text(before, told).is_empty(), "{name} has no sum");
+        assert_ne!(text(before, told), text(after, told), "{name}");
+    }
+    Ok(())
+}
+
 /// What each choice of values turns on and off.
 #[test]
 fn values_decide_what_is_there() -> Result<()> {

@@ -82,6 +82,23 @@ async fn a_release_scans_with_the_rights_it_has_until_it_goes() -> Result<()> {
     );
     // What people wrote is not Helm's to delete.
     get(&kubectl, &["registry", "local"])?;
+    taken_up(&kubectl, &helm)
+}
+
+/// The claim of the bundled database stays when a release goes, so its password does too; the next
+/// release goes on with both.
+fn taken_up(kubectl: &Kubectl, helm: &Helm) -> Result<()> {
+    let password = || {
+        let secret = ["-n", NAMESPACE, "get", "secret", "muster-postgresql"];
+        kubectl.succeed(&[&secret[..], &["-o", "jsonpath={.data.password}"]].concat())
+    };
+    let kept = password()?;
+    ensure!(!kept.is_empty());
+    // Nobody answers them any more.
+    let webhooks = "mutatingwebhookconfiguration,validatingwebhookconfiguration";
+    kubectl.succeed(&["delete", webhooks, "muster"])?;
+    install(helm, "upgrade")?;
+    ensure!(kept == password()?, "the next release has another password");
     Ok(())
 }
 

@@ -6,6 +6,7 @@ use super::desk::Desk;
 use super::markdown::{Block, Page};
 use anyhow::{Context, Result};
 use std::collections::BTreeMap;
+use std::time::Instant;
 
 /// The pages that are followed from the first command to the last.
 const FOLLOWED: [&str; 21] = [
@@ -33,7 +34,8 @@ const FOLLOWED: [&str; 21] = [
 ];
 
 /// Why blocks of pages say themselves that they are not executed.
-const SKIPPED: [&str; 6] = [
+const SKIPPED: [&str; 7] = [
+    "a file is put into a pod by a kubelet",
     "a forwarded port needs a kubelet",
     "is what runs these very tests",
     "needs a cluster with NATS",
@@ -67,8 +69,12 @@ async fn follow(path: &str) -> Result<()> {
         for command in commands(&block).with_context(|| page.name())? {
             let place = page.place(command.line);
             super::stages::before(&mut desk, path, &command.text)?;
+            let start = Instant::now();
             desk.follow(&command)
                 .with_context(|| format!("{place}: $ {}", command.text))?;
+            // For whoever wants to know how long a reader waits (--nocapture); nothing depends on it.
+            let took = start.elapsed().as_secs_f64();
+            eprintln!("{place}: {took:.1} s: $ {}", command.text);
         }
     }
     Ok(())

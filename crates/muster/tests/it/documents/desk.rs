@@ -29,11 +29,10 @@ const BINARY: &str = env!("CARGO_BIN_EXE_muster");
 /// How long anything may take on a busy machine.
 const LIMIT: Duration = Duration::from_secs(180);
 /// What pages write, and what stands for it in files and commands here. The registry has no certificate.
-const ELSEWHERE: [(&str, &str); 5] = [
+const ELSEWHERE: [(&str, &str); 4] = [
     ("registry.k8s.io", "REGISTRY"),
     ("scanInterval: 24h", "scanInterval: 24h\n  insecure: true"),
     // What is to be tested has been built already.
-    ("cargo run --release -- up", "muster up"),
     (
         "cargo install --locked --path crates/muster",
         "muster --version",
@@ -58,7 +57,6 @@ const DATA: &str = "mirror/trivy-db";
 
 /// Somebody's machine.
 pub(super) struct Desk {
-    directory: TempDir,
     registry: Registry,
     /// What plays the cluster of `~/.kube/config`, if the page speaks of one.
     cluster: Option<Muster>,
@@ -68,6 +66,8 @@ pub(super) struct Desk {
     variables: BTreeMap<String, String>,
     /// What goes on until the page has been followed.
     servers: Vec<Process>,
+    /// Removed last, when nobody writes there any more.
+    directory: TempDir,
 }
 
 impl Desk {
@@ -272,16 +272,16 @@ impl Desk {
         }
     }
 
-    /// A shell that runs something, with everything around it.
-    fn command(&self, text: &str) -> process::Command {
+    /// Something that is run, with everything around it.
+    fn command(&self, words: &[&str]) -> process::Command {
         let host = self.registry.host();
         let tools = self.directory.path().join("bin");
         let own = self.home().join(".local/bin").display().to_string();
         let path = std::env::var("PATH").unwrap_or_default();
         let mirrors = ["docker.io", "registry.example"].map(|from| format!("{from}=http://{host}"));
-        let mut command = process::Command::new("bash");
+        let mut command = process::Command::new("env");
         command
-            .args(["-c", text])
+            .args(words)
             .current_dir(self.work())
             .env("PATH", format!("{}:{own}:{path}", tools.display()))
             .env("HOME", self.home())
@@ -311,8 +311,9 @@ impl Desk {
     /// Runs something to its end: how it ended, and what a terminal would show.
     fn run(&self, text: &str) -> Result<(Option<i32>, String)> {
         let log = tempfile::tempfile()?;
+        // What never ends is told, and holds nobody up.
         let status = self
-            .command(text)
+            .command(&["timeout", "--kill-after=10", "600", "bash", "-c", text])
             .stdin(Stdio::null())
             .stdout(log.try_clone()?)
             .stderr(log.try_clone()?)
@@ -346,7 +347,7 @@ impl Desk {
         let shown = [shown, &["…".to_owned()]].concat();
         let log = tempfile::Builder::new().tempfile_in(self.directory.path())?;
         let (_, log) = log.keep()?;
-        let mut command = self.command(&format!("exec {text}"));
+        let mut command = self.command(&["bash", "-c", &format!("exec {text}")]);
         let mut server = Process::start("the server of the page", &mut command, &log)?;
         let outcome = wait::until(text, LIMIT, || {
             ensure!(
