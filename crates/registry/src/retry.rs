@@ -2,6 +2,9 @@
 
 use std::time::{Duration, SystemTime};
 
+/// The longest pause that is read from `Retry-After`. The header is the registry's, so it may say anything.
+pub(crate) const MAX_RETRY_AFTER: Duration = Duration::from_secs(24 * 60 * 60);
+
 /// How patient a client is with trouble that may pass.
 #[derive(Clone, Debug)]
 pub struct Retry {
@@ -59,14 +62,17 @@ impl Retry {
     }
 }
 
-/// Reads `Retry-After`: seconds, or a date.
+/// Reads `Retry-After`: seconds, or a date; at most [`MAX_RETRY_AFTER`].
 pub(crate) fn retry_after(value: &str, now: SystemTime) -> Option<Duration> {
     let value = value.trim();
-    if let Ok(seconds) = value.parse::<u64>() {
-        return Some(Duration::from_secs(seconds));
-    }
-    let date = httpdate::parse_http_date(value).ok()?;
-    Some(date.duration_since(now).unwrap_or_default())
+    let asked = if !value.is_empty() && value.bytes().all(|byte| byte.is_ascii_digit()) {
+        // More digits than the number can hold are a long pause, too.
+        value.parse().map_or(MAX_RETRY_AFTER, Duration::from_secs)
+    } else {
+        let date = httpdate::parse_http_date(value).ok()?;
+        date.duration_since(now).unwrap_or_default()
+    };
+    Some(asked.min(MAX_RETRY_AFTER))
 }
 
 #[cfg(test)]
@@ -119,7 +125,13 @@ mod tests {
             (" 0 ", Some(0)),
             ("Sun, 06 Nov 1994 08:49:37 GMT", Some(30)),
             ("Sun, 06 Nov 1994 08:00:00 GMT", Some(0)),
+            ("86401", Some(86_400)),
+            ("18446744073709551615", Some(86_400)),
+            ("99999999999999999999999999", Some(86_400)),
+            ("Fri, 31 Dec 9999 23:59:59 GMT", Some(86_400)),
             ("-1", None),
+            ("+1", None),
+            ("", None),
             ("soon", None),
             ("1.5", None),
         ] {

@@ -3,6 +3,7 @@
 
 use crate::error::Error;
 use crate::memory::Memory;
+use crate::retry::MAX_RETRY_AFTER;
 use crate::tally::{Counts, Tally};
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -156,9 +157,12 @@ impl Gate {
         Ok(Place { _permit: permit })
     }
 
-    /// Nothing more goes to the host for this long. A pause that ends later stands.
+    /// Sends nothing more to the host for this long, at most [`MAX_RETRY_AFTER`]. A pause that ends later
+    /// stands.
     pub(crate) fn pause(&self, pause: Duration) {
-        let until = Instant::now() + pause;
+        let Some(until) = Instant::now().checked_add(pause.min(MAX_RETRY_AFTER)) else {
+            return;
+        };
         let mut paused = self.paused.lock().unwrap_or_else(PoisonError::into_inner);
         if paused.is_none_or(|standing| standing < until) {
             *paused = Some(until);
@@ -196,6 +200,13 @@ mod tests {
         let _place = traffic.gate("a").enter(Use::Transfer, PATIENCE).await;
         assert_eq!(traffic.counts().waits, 1);
         assert!(before.elapsed() >= pause);
+    }
+
+    #[test]
+    fn the_longest_pause_there_is_ends_within_a_day() {
+        let traffic = Traffic::default();
+        traffic.gate("a").pause(Duration::MAX);
+        assert!(traffic.pause_of("a").expect("a pause") <= MAX_RETRY_AFTER);
     }
 
     #[tokio::test]

@@ -299,6 +299,53 @@ async fn a_pause_beyond_our_patience_is_told_and_not_waited_for() -> Result<()> 
 }
 
 #[tokio::test]
+async fn a_pause_without_end_is_an_error_of_the_call_and_ends_within_a_day() -> Result<()> {
+    let day = Duration::from_secs(24 * 60 * 60);
+    let busy = [
+        StatusCode::TOO_MANY_REQUESTS,
+        StatusCode::SERVICE_UNAVAILABLE,
+    ];
+    let values = [
+        "18446744073709551615",
+        "9223372036854775807",
+        "99999999999999999999999999",
+        "Fri, 31 Dec 9999 23:59:59 GMT",
+    ];
+    for (status, value, of_token_service) in busy
+        .into_iter()
+        .flat_map(|status| values.map(|value| (status, value)))
+        .flat_map(|(status, value)| [(status, value, false), (status, value, true)])
+    {
+        // The proxy answers everything itself.
+        let proxy = Proxy::start("127.0.0.1:1", move |seen, _| {
+            if of_token_service && !seen.target.starts_with("/token") {
+                let host = seen.headers["host"].to_str().unwrap_or_default();
+                let wanted = format!("Bearer realm=\"http://{host}/token\"");
+                let headers = vec![("www-authenticate", wanted)];
+                return Fault::Answer(StatusCode::UNAUTHORIZED, headers, String::new());
+            }
+            let headers = vec![("retry-after", value.to_owned())];
+            Fault::Answer(status, headers, String::new())
+        })
+        .await?;
+        let traffic = Traffic::default();
+        let client = Client::new(options(), traffic.clone())?;
+        let error = client.ping(&host(&proxy.host())).await.expect_err("busy");
+        let asked = error.retry_after().expect("a pause");
+        assert!(
+            asked <= day && asked > day / 2,
+            "{status} {value} {asked:?}"
+        );
+        let paused = traffic
+            .pause_of(&proxy.host())
+            .or(traffic.pause_of("127.0.0.1"));
+        let paused = paused.expect("a pause");
+        assert!(paused <= day, "{status} {value} {paused:?}");
+    }
+    Ok(())
+}
+
+#[tokio::test]
 async fn a_host_is_not_asked_more_at_once_than_allowed() -> Result<()> {
     let (registry, _) = with_image(b"layer").await?;
     let proxy = Proxy::start(&registry.host(), |_, _| Fault::Silence).await?;
