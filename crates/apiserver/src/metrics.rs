@@ -31,6 +31,22 @@ pub(crate) struct VerbLabels {
     pub(crate) verb: String,
 }
 
+/// A gauge that is one higher until this is dropped, be it by a panic.
+pub(crate) struct Raised(Gauge);
+
+impl Raised {
+    pub(crate) fn new(gauge: &Gauge) -> Self {
+        gauge.inc();
+        Raised(gauge.clone())
+    }
+}
+
+impl Drop for Raised {
+    fn drop(&mut self) {
+        self.0.dec();
+    }
+}
+
 /// The server's counters.
 pub(crate) struct Metrics {
     registry: Registry,
@@ -80,5 +96,23 @@ impl Metrics {
         }
         let _ = encode_eof(&mut text);
         text
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use futures::FutureExt;
+    use std::panic::AssertUnwindSafe;
+
+    #[tokio::test]
+    async fn a_gauge_falls_again_after_a_panic() {
+        let gauge: Gauge = Gauge::default();
+        let work = async {
+            let _raised = Raised::new(&gauge);
+            assert_eq!(gauge.get(), 0, "on purpose");
+        };
+        assert!(AssertUnwindSafe(work).catch_unwind().await.is_err());
+        assert_eq!(gauge.get(), 0);
     }
 }

@@ -5,6 +5,10 @@ use muster_kind::selector::{FieldSelector, LabelSelector};
 use muster_kind::{FieldPath, Kind, Status};
 use serde_json::json;
 use std::collections::BTreeMap;
+use std::time::Duration;
+
+/// The longest time of a watch that a client can ask for.
+const MAX_WATCH_SECONDS: u64 = 24 * 60 * 60;
 
 /// All parameters of a request; of a repeated one the first counts.
 #[derive(Clone, Debug, Default)]
@@ -82,8 +86,8 @@ pub struct ListOptions {
     pub continue_token: String,
     /// From which revision.
     pub revision: Revision,
-    /// How long a watch may last.
-    pub timeout: Option<u64>,
+    /// The time after which a watch ends; at most a day. The server chooses if it is absent.
+    pub timeout: Option<Duration>,
     /// A watch sends bookmarks.
     pub bookmarks: bool,
     /// A watch starts with the present state and says when that is complete.
@@ -101,7 +105,9 @@ impl ListOptions {
         let limit = query.number("limit")?.unwrap_or_default();
         let timeout = query
             .number("timeoutSeconds")?
-            .and_then(|s| u64::try_from(s).ok());
+            .and_then(|seconds| u64::try_from(seconds).ok())
+            .filter(|seconds| *seconds > 0)
+            .map(|seconds| Duration::from_secs(seconds.min(MAX_WATCH_SECONDS)));
         let send_initial_events = query
             .has("sendInitialEvents")
             .then(|| query.flag("sendInitialEvents"));
@@ -111,7 +117,7 @@ impl ListOptions {
             limit: usize::try_from(limit).unwrap_or_default(),
             continue_token: query.get("continue").into(),
             revision: read_revision(query, watch, limit)?,
-            timeout: timeout.filter(|seconds| *seconds > 0),
+            timeout,
             bookmarks: query.flag("allowWatchBookmarks"),
             send_initial_events,
         })
@@ -332,5 +338,35 @@ impl WriteOptions {
             validation,
             force: query.flag("force"),
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_time_of_a_watch_is_bounded() {
+        let kind = Kind::namespaced("example.com", "v1", "Report");
+        for (asked, expected) in [
+            ("", None),
+            ("timeoutSeconds=", None),
+            ("timeoutSeconds=0", None),
+            ("timeoutSeconds=-9223372036854775808", None),
+            ("timeoutSeconds=1", Some(1)),
+            ("timeoutSeconds=86400", Some(86_400)),
+            ("timeoutSeconds=86401", Some(86_400)),
+            ("timeoutSeconds=9223372036854775807", Some(86_400)),
+        ] {
+            let options = ListOptions::read(&Query::parse(asked), &kind, true).unwrap();
+            let seconds = options.timeout.map(|timeout| timeout.as_secs());
+            assert_eq!(seconds, expected, "{asked}");
+        }
+        // Kubernetes refuses what its number cannot hold.
+        let query = Query::parse("timeoutSeconds=9223372036854775808");
+        assert_eq!(
+            ListOptions::read(&query, &kind, true).unwrap_err().code,
+            400
+        );
     }
 }

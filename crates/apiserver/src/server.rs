@@ -8,7 +8,7 @@ use crate::catalog::Catalog;
 use crate::garbage::{self, Collector};
 use crate::hub::Hubs;
 use crate::identity::{Attributes, Authenticator, Authorizer, Decision, Identity, Refusal};
-use crate::metrics::{Counters, Metrics, RequestLabels, VerbLabels};
+use crate::metrics::{Counters, Metrics, Raised, RequestLabels, VerbLabels};
 use crate::page::{self, Page};
 use crate::query::Query;
 use crate::request::{self, ResourcePath, Verb};
@@ -17,10 +17,12 @@ use crate::room::Room;
 use crate::store::{Key, Resource, Store};
 use crate::upkeep::{self, Upkeep};
 use crate::{compress, fixed, impersonate, resource};
+use futures::FutureExt;
 use futures::future::BoxFuture;
 use http::{HeaderValue, Request, header};
 use muster_kind::status::About;
 use muster_kind::{Kind, Status};
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -168,9 +170,14 @@ impl Server {
         let verb = path
             .as_ref()
             .and_then(|p| request::verb(&parts.method, p, query.flag("watch")));
-        self.metrics.in_flight.inc();
-        let result = self.answer(&parts, body, path.as_ref(), verb, &query).await;
-        self.metrics.in_flight.dec();
+        let counted = Raised::new(&self.metrics.in_flight);
+        let result = self.answer(&parts, body, path.as_ref(), verb, &query);
+        let result = AssertUnwindSafe(result).catch_unwind().await;
+        let result = result.unwrap_or_else(|_| {
+            tracing::error!(path = parts.uri.path(), "a request panicked");
+            Err(Status::internal("the request panicked"))
+        });
+        drop(counted);
         let mut response = result.unwrap_or_else(|status| respond::error(&status));
         if compress::is_accepted(&parts.headers) {
             response = compress::whole(response).await;

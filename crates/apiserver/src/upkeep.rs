@@ -51,11 +51,17 @@ pub(crate) async fn run(server: Arc<Server>, upkeep: Upkeep) {
             Ok(entries) => tracing::debug!(entries, "compacted the log"),
             Err(error) => tracing::warn!(%error, "compacting the log"),
         }
-        let end = Timestamp::now() - SignedDuration::from_secs(upkeep.event_seconds.cast_signed());
+        let end = end_of_events(Timestamp::now(), upkeep.event_seconds);
         if let Err(error) = expire_events(&server, end).await {
             tracing::warn!(%error, "expiring events");
         }
     }
+}
+
+/// The time before which Event objects are expired.
+fn end_of_events(now: Timestamp, seconds: u64) -> Timestamp {
+    let age = i64::try_from(seconds).map_or(SignedDuration::MAX, SignedDuration::from_secs);
+    now.saturating_sub(age).unwrap_or(Timestamp::MIN)
 }
 
 /// Deletes Event objects that were made before a time.
@@ -90,6 +96,24 @@ async fn expire_events(server: &Arc<Server>, end: Timestamp) -> Result<(), Store
         }
         if !page.more {
             return Ok(());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn events_that_are_kept_for_ever_do_not_expire() {
+        let now = Timestamp::UNIX_EPOCH;
+        for (seconds, expected) in [
+            (0, now),
+            (60, Timestamp::constant(-60, 0)),
+            (i64::MAX as u64, Timestamp::MIN),
+            (u64::MAX, Timestamp::MIN),
+        ] {
+            assert_eq!(end_of_events(now, seconds), expected, "{seconds}");
         }
     }
 }

@@ -5,6 +5,7 @@ use crate::catalog::Served;
 use crate::failure::store_failure;
 use crate::hub::{self, Filter, Hub};
 use crate::list;
+use crate::metrics::Raised;
 use crate::negotiate::View;
 use crate::opaque::Lost;
 use crate::query::{ListOptions, Revision};
@@ -58,9 +59,10 @@ pub(crate) async fn watch(
             }
         }
     };
-    let seconds = options
+    let timeout = options
         .timeout
-        .unwrap_or_else(|| rand::rng().random_range(1800..3600));
+        .unwrap_or_else(|| Duration::from_secs(rand::rng().random_range(1800..3600)));
+    let now = Instant::now();
     let (sender, receiver) = mpsc::channel(8);
     let watcher = Watcher {
         server: server.clone(),
@@ -74,15 +76,14 @@ pub(crate) async fn watch(
         form,
         bookmarks: options.bookmarks,
         announce: options.send_initial_events == Some(true),
-        until: Instant::now() + Duration::from_secs(seconds),
+        until: now.checked_add(timeout).unwrap_or(now),
         sender,
         columns: true,
     };
-    server.metrics.watchers.inc();
-    let gauge = server.metrics.watchers.clone();
+    let counted = Raised::new(&server.metrics.watchers);
     server.tasks.spawn(async move {
         watcher.run(start).await;
-        gauge.dec();
+        drop(counted);
     });
     let mut response = http::Response::new(list::channel_body(receiver));
     response.headers_mut().insert(

@@ -4,9 +4,14 @@ use super::{CONFIG_MAPS, JSON, REGISTRIES, Victim, assert_refused};
 use anyhow::Result;
 use http::Method;
 use muster_testkit::http::Request;
+use muster_testkit::wait::until_async;
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::Value;
+use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+/// How long an answer may take before the test is given up.
+const HANG: Duration = Duration::from_secs(60);
 
 fn encoded(text: &str) -> String {
     utf8_percent_encode(text, NON_ALPHANUMERIC).to_string()
@@ -52,6 +57,26 @@ async fn huge_selectors_are_answered() -> Result<()> {
         let answer = victim.client.get(&target).await?;
         assert_eq!(answer.status, 200, "{:?}", answer.body);
     }
+    victim.still_answers().await
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_watch_may_ask_for_any_time() -> Result<()> {
+    let mut victim = Victim::start()?;
+    for seconds in ["0", "-1", "86401", "9223372036854775807"] {
+        let target = format!("{CONFIG_MAPS}?watch=1&timeoutSeconds={seconds}");
+        let request = Request::new(Method::GET, target);
+        let watch = victim.client.watch(request, HANG).await?;
+        assert_eq!(watch.status, 200, "{seconds}");
+    }
+    // One request is in flight: that for the metrics.
+    until_async("no other request in flight", HANG, || async {
+        let metrics = victim.client.get("/metrics").await?;
+        let metrics = String::from_utf8(metrics.body.to_vec())?;
+        let is_one = metrics.contains("\napiserver_requests_in_flight 1\n");
+        Ok(is_one.then_some(()))
+    })
+    .await?;
     victim.still_answers().await
 }
 
