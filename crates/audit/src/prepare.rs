@@ -12,7 +12,7 @@ use muster_policy::group::GroupPolicy;
 use muster_policy::load::LoadError;
 use muster_policy::module::ModulePolicy;
 use muster_policy::policy::{Body, Member, Policy};
-use muster_policy::rego::RegoPolicy;
+use muster_policy::rego::{Owner, RegoPolicy};
 use muster_policy::remote::RemotePolicy;
 use muster_policy::request;
 use serde_json::Value;
@@ -32,7 +32,7 @@ const WAY: Duration = Duration::from_secs(8);
 pub enum PrepareError {
     /// The policy, or what it names, is wrong: it stays so until somebody changes it.
     #[error(transparent)]
-    Load(#[from] LoadError),
+    Load(LoadError),
     /// Something else stands in the way (a registry that is down, a module or a Secret that is not
     /// there yet, a login that is refused): it may be gone when it is tried again.
     #[error("{0}")]
@@ -50,6 +50,15 @@ impl PrepareError {
         match self {
             PrepareError::Load(_) => PrepareError::Load(LoadError::Source(told)),
             PrepareError::Later(_) => PrepareError::Later(told),
+        }
+    }
+}
+
+impl From<LoadError> for PrepareError {
+    fn from(error: LoadError) -> PrepareError {
+        match error {
+            LoadError::Unreachable(why) => PrepareError::Later(why),
+            error => PrepareError::Load(error),
         }
     }
 }
@@ -164,7 +173,7 @@ impl Preparer {
         }
         match member.module.as_str() {
             "builtin:cel" => return cel(member.settings, member.time).await,
-            "builtin:rego" => return rego_of_settings(member).await,
+            "builtin:rego" => return rego_of_settings(member, owner(policy)).await,
             _ => {}
         }
         let (digest, loaded) = self.modules.load(&member.module, sources).await?;
@@ -177,7 +186,7 @@ impl Preparer {
                 let runs = format!("{}:{digest}", RUNNERS[0]);
                 Ok(Ready { evaluator, runs })
             }
-            Loaded::Rego(source) => rego(source, member.settings, member.time).await,
+            Loaded::Rego(source) => rego(source, member.settings, member.time, owner(policy)).await,
             // What was fetched is the policy; there is nothing left to set.
             Loaded::Cel(settings) => {
                 let ready = cel(settings, member.time).await?;
@@ -194,20 +203,33 @@ async fn cel(settings: Value, time: Duration) -> Result<Ready, PrepareError> {
     Ok(Ready { evaluator, runs })
 }
 
-async fn rego(source: String, settings: Value, time: Duration) -> Result<Ready, PrepareError> {
+/// For whom evaluations of a policy count that are left running.
+fn owner(policy: &Policy) -> Owner {
+    match &policy.namespace {
+        Some(namespace) => Owner::Tenant(namespace.as_str().into()),
+        None => Owner::Installation("cluster policies"),
+    }
+}
+
+async fn rego(
+    source: String,
+    settings: Value,
+    time: Duration,
+    owner: Owner,
+) -> Result<Ready, PrepareError> {
     let digest = request::hash(source.as_bytes());
-    let loading = move || RegoPolicy::load(&source, &settings, time);
+    let loading = move || RegoPolicy::load(&source, &settings, time, owner);
     let evaluator = Arc::new(blocking(loading).await??);
     let runs = format!("{}:{digest:016x}", RUNNERS[1]);
     Ok(Ready { evaluator, runs })
 }
 
-async fn rego_of_settings(member: Member) -> Result<Ready, PrepareError> {
+async fn rego_of_settings(member: Member, owner: Owner) -> Result<Ready, PrepareError> {
     let Some(source) = member.settings["rego"].as_str() else {
         let why = "rego is missing; it has the text of the policy".into();
         return Err(LoadError::Settings(why).into());
     };
     let parameters = member.settings.get("parameters").cloned();
     let parameters = parameters.unwrap_or_else(|| serde_json::json!({}));
-    rego(source.to_owned(), parameters, member.time).await
+    rego(source.to_owned(), parameters, member.time, owner).await
 }

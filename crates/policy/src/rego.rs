@@ -14,9 +14,11 @@ use crate::evaluate::Evaluator;
 use crate::load::LoadError;
 use crate::request::Request;
 use crate::verdict::{LONGEST_MESSAGE, Verdict};
-use muster_rego::{Limits, Module, Program, Value, input, show};
+use muster_rego::{AskError, Limits, Module, Program, Value, input, show};
 use std::collections::BTreeSet;
 use std::time::Duration;
+
+pub use muster_rego::Owner;
 
 /// The rules whose messages refuse, and those whose messages warn.
 const REFUSING: [&str; 2] = ["deny", "violation"];
@@ -38,11 +40,12 @@ struct Said {
 
 impl RegoPolicy {
     /// Compiles a module. It is read as Rego v1, and as v0 if it is none; one that imports `rego.v1` is
-    /// never v0.
+    /// never v0. Evaluations that are left running count for `owner`.
     pub fn load(
         source: &str,
         settings: &serde_json::Value,
         time: Duration,
+        owner: Owner,
     ) -> Result<RegoPolicy, LoadError> {
         let wrong = |why: String| LoadError::Source(why);
         // There is one module, so messages need no name for it.
@@ -50,8 +53,11 @@ impl RegoPolicy {
             name: "",
             text: source,
         };
-        let program = Program::load(module, &[], &[], Limits { time });
-        let program = program.map_err(|error| wrong(error.to_string()))?;
+        let program = Program::load(module, &[], &[], Limits { time, owner });
+        let program = program.map_err(|error| match error {
+            muster_rego::LoadError::Unavailable(_) => LoadError::Unreachable(error.to_string()),
+            error => wrong(error.to_string()),
+        })?;
         if let Some(path) = program.missing().next() {
             let why = format!("`{path}` cannot be imported: a policy is one module");
             return Err(wrong(why));
@@ -67,10 +73,16 @@ impl RegoPolicy {
         })
     }
 
-    fn ask(&self, request: &Request) -> Result<Said, String> {
+    fn ask(&self, request: &Request) -> Result<Said, Verdict> {
         let rules = [REFUSING.as_slice(), WARNING.as_slice()].concat();
-        let values = self.program.ask(self.input(request)?, &rules);
-        let values = values.map_err(|error| error.to_string())?;
+        let input = self.input(request).map_err(Verdict::error)?;
+        let values = self.program.ask(input, &rules).map_err(|error| {
+            let why = format!("the policy {error}");
+            match error {
+                AskError::Unavailable(_) => Verdict::transient_error(why),
+                _ => Verdict::error(why),
+            }
+        })?;
         let mut said = Said::default();
         for (index, value) in values.iter().enumerate() {
             match index < REFUSING.len() {
@@ -98,7 +110,7 @@ impl RegoPolicy {
 impl Evaluator for RegoPolicy {
     fn judge(&self, request: &Request) -> Verdict {
         match self.ask(request) {
-            Err(why) => Verdict::error(format!("the policy {why}")),
+            Err(failure) => failure,
             Ok(said) => {
                 let verdict = match said.refusals.is_empty() {
                     true => Verdict::pass(),

@@ -8,6 +8,9 @@ pub const LONGEST_MESSAGE: usize = 4096;
 /// The most causes and warnings that are kept.
 const MOST: usize = 64;
 
+/// The code with which a policy, or a policy server, says that it could not evaluate an object.
+pub(crate) const INTERNAL_ERROR: i64 = 500;
+
 /// How it ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Outcome {
@@ -46,6 +49,10 @@ pub struct Verdict {
     pub outcome: Outcome,
     /// Why, if the policy says so; always there for an error.
     pub message: String,
+    /// Whether this is an error that another evaluation of the same object may not have.
+    pub is_transient: bool,
+    /// Whether the policy ran. If not, this says nothing about the object, and an earlier result holds.
+    pub was_evaluated: bool,
     /// What the policy would change: a JSON patch (RFC 6902), never empty.
     pub patch: Option<Vec<Value>>,
     /// What it warns of.
@@ -59,6 +66,8 @@ impl Verdict {
         Verdict {
             outcome,
             message: clip(message),
+            is_transient: false,
+            was_evaluated: true,
             patch: None,
             warnings: Vec::new(),
             causes: Vec::new(),
@@ -78,6 +87,24 @@ impl Verdict {
     /// The policy could not be asked, or gave no answer, and why.
     pub fn error(message: impl AsRef<str>) -> Self {
         Verdict::new(Outcome::Error, message.as_ref())
+    }
+
+    /// The policy could not be evaluated now, and may be later.
+    pub fn transient_error(message: impl AsRef<str>) -> Self {
+        Verdict {
+            is_transient: true,
+            was_evaluated: false,
+            ..Verdict::error(message)
+        }
+    }
+
+    /// The policy was evaluated and could not read what it needs, such as from an API server that does
+    /// not answer. Later it may.
+    pub fn unavailable(message: impl AsRef<str>) -> Self {
+        Verdict {
+            is_transient: true,
+            ..Verdict::error(message)
+        }
     }
 
     /// With what the policy would change.

@@ -23,6 +23,10 @@ pub enum LoadError {
         /// What.
         why: String,
     },
+    /// The policy was not read, or a rule that describes it was not evaluated, for a reason that is not the
+    /// policy's: it may load when it is tried again.
+    #[error("cannot be loaded now: {0}")]
+    Unavailable(String),
     /// No library has what a module imports and uses.
     #[error("{}`{path}` cannot be imported: {why}", Prefix(module))]
     Import {
@@ -52,9 +56,9 @@ pub enum AskError {
         /// What.
         why: String,
     },
-    /// The process cannot evaluate anything at the moment.
-    #[error("cannot be evaluated{0}")]
-    Unable(String),
+    /// It was not evaluated, for a reason that is not the policy's: it may answer when it is asked again.
+    #[error("cannot be evaluated now: {0}")]
+    Unavailable(String),
 }
 
 /// A place in a module; all of it may be unknown.

@@ -8,6 +8,7 @@
 
 mod error;
 mod functions;
+mod left;
 mod library;
 mod metadata;
 mod negation;
@@ -22,6 +23,9 @@ mod walk;
 mod watch;
 
 pub use error::{AskError, LoadError, Place};
+pub use left::Owner;
+#[doc(hidden)]
+pub use left::{Occupied, occupy};
 pub use metadata::{Metadata, Selector, Subtype};
 pub use program::Program;
 pub use regorus::Value;
@@ -43,16 +47,19 @@ pub struct Module<'a> {
 }
 
 /// What a policy may take. What it may make is fixed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// How long one asking may last, for all of its rules together.
     pub time: Duration,
+    /// The owner of the policy, who has a limited number of evaluations that are left running.
+    pub owner: Owner,
 }
 
 impl Default for Limits {
     fn default() -> Limits {
         Limits {
             time: Duration::from_secs(2),
+            owner: Owner::default(),
         }
     }
 }

@@ -3,7 +3,7 @@
 //! so this one is read from the text. It is hostile like the rest: it is YAML within limits, and what
 //! has another shape than expected is not there.
 
-use crate::error::{LoadError, Place};
+use crate::error::{AskError, LoadError, Place};
 use crate::{Module, Program, Value, functions, show};
 use serde_json::Value as Json;
 
@@ -91,10 +91,16 @@ pub(crate) fn block(module: &Module<'_>) -> Result<Option<Metadata>, LoadError> 
 }
 
 /// Asks the rules that came before the comment. A policy whose rules about itself fail has none.
-pub(crate) fn rules(program: &Program) -> Metadata {
+pub(crate) fn rules(program: &Program) -> Result<Metadata, LoadError> {
     let names = ["__rego_metadata__", "__rego_input__"];
-    let asked = program.ask(Value::new_object(), &names);
-    let values = asked.unwrap_or_default();
+    if !names.iter().any(|name| program.has(name)) {
+        return Ok(Metadata::default());
+    }
+    let values = match program.ask(Value::new_object(), &names) {
+        Ok(values) => values,
+        Err(AskError::Unavailable(why)) => return Err(LoadError::Unavailable(why)),
+        Err(_) => Vec::new(),
+    };
     let json = |value: Option<&Value>| {
         let whole = value.filter(|value| show(value, MOST * LONGEST).len() <= MOST * LONGEST);
         let json = whole.and_then(|value| serde_json::to_value(value).ok());
@@ -102,7 +108,7 @@ pub(crate) fn rules(program: &Program) -> Metadata {
     };
     let mut metadata = Metadata::of(&json(values.first()));
     metadata.selectors = selectors(&json(values.get(1))["selector"]);
-    metadata
+    Ok(metadata)
 }
 
 impl Metadata {

@@ -2,13 +2,13 @@
 //! copy of the engine, which is cheap, and so needs no lock. Nothing of the host can be asked: there is
 //! no clock, no chance, no network and no environment. An error of a function is an undefined value, as
 //! everywhere in Rego; what a policy may take is not. An evaluation that does not end in time, and cannot
-//! be stopped, is [left behind](crate::watch); the same modules are not evaluated again, for as long as the
-//! process lives.
+//! be stopped, is [left running](crate::watch); the same modules of the same owner are not evaluated again,
+//! for as long as the process lives.
 
 use crate::error::{AskError, LoadError, Names};
 use crate::metadata::{self, Metadata};
 use crate::source::{Source, Whole};
-use crate::{Limits, Module, functions, library, read, rewrite, text, watch};
+use crate::{Limits, Module, Owner, functions, library, read, rewrite, text, watch};
 use regorus::utils::limits::ExecutionTimerConfig;
 use regorus::{Engine, LimitError, Value};
 use std::collections::BTreeSet;
@@ -27,7 +27,7 @@ const STACK_EACH: usize = 8 * 1024;
 /// How many modules are remembered that are not evaluated again.
 const MOST_ENDLESS: usize = 1024;
 
-/// What had to be left behind, by the hash of its modules.
+/// What had to be left running, by the hash of its modules and its owner.
 static ENDLESS: Mutex<BTreeSet<u64>> = Mutex::new(BTreeSet::new());
 
 /// One policy with its libraries, ready to be asked.
@@ -40,7 +40,7 @@ pub struct Program {
     missing: BTreeSet<String>,
     metadata: Metadata,
     stack: usize,
-    /// The hash of its modules, and whether it is known that they do not end.
+    /// The hash of its modules and its owner, and whether it is known that they do not end.
     hash: u64,
     is_endless: AtomicBool,
 }
@@ -113,7 +113,7 @@ impl Program {
                 Ok(_) => break,
             }
         }
-        let hash = hash(&texts);
+        let hash = hash(&limits.owner, &texts);
         let mut program = Program {
             package: path.join("."),
             rules: values(&mut own.rules()),
@@ -132,7 +132,7 @@ impl Program {
         };
         program.metadata = match about {
             Some(about) => about,
-            None => metadata::rules(&program),
+            None => metadata::rules(&program)?,
         };
         Ok(program)
     }
@@ -145,6 +145,11 @@ impl Program {
     /// The first names of the policy's own rules that are no functions.
     pub fn rules(&self) -> impl Iterator<Item = &str> {
         self.rules.iter().map(String::as_str)
+    }
+
+    /// Whether its package has a rule of that name that is no function.
+    pub(crate) fn has(&self, rule: &str) -> bool {
+        self.asked.known.contains(rule)
     }
 
     /// What the policy says of itself.
@@ -160,14 +165,15 @@ impl Program {
     /// The values of these rules of the policy's package, in their order; undefined where there is no
     /// such rule. There is one allowance of time for all of them.
     pub fn ask(&self, input: Value, rules: &[&str]) -> Result<Vec<Value>, AskError> {
-        let time = self.asked.limits.time;
+        let Limits { time, owner } = &self.asked.limits;
+        let time = *time;
         if self.is_endless.load(Ordering::Relaxed) {
             return Err(AskError::Time(time));
         }
         let asked = self.asked.clone();
         let rules: Vec<String> = rules.iter().map(|rule| (*rule).to_owned()).collect();
         let job = move || asked.answer(input, &rules);
-        let answer = watch::evaluate(self.stack, time.saturating_add(GRACE), job);
+        let answer = watch::evaluate(owner, self.stack, time.saturating_add(GRACE), job);
         answer.unwrap_or_else(|| {
             self.give_up();
             Err(AskError::Time(time))
@@ -243,10 +249,11 @@ fn rule_path(package: &[String], name: &str) -> String {
     path
 }
 
-/// What modules are remembered by.
-fn hash(texts: &[&str]) -> u64 {
+/// What modules are remembered by. Parameters are not part of it, so a tenant who uses the modules of
+/// others must not stop theirs.
+fn hash(owner: &Owner, texts: &[&str]) -> u64 {
     let mut hasher = DefaultHasher::new();
-    texts.hash(&mut hasher);
+    (owner, texts).hash(&mut hasher);
     hasher.finish()
 }
 
@@ -273,11 +280,41 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_had_to_be_left_behind_is_not_evaluated_again() {
-        let load = |text: &str| {
+    fn a_policy_is_not_loaded_without_the_rules_that_describe_it() {
+        let load = |owner: &Owner, text: &str| {
             let policy = Module { name: "", text };
-            Program::load(policy, &[], &[], Limits::default()).unwrap()
+            let limits = Limits {
+                owner: owner.clone(),
+                ..Limits::default()
+            };
+            Program::load(policy, &[], &[], limits)
         };
+        let described = "package p\n__rego_metadata__ := {\"severity\": \"LOW\"}\ndeny := true";
+        let owner = Owner::Tenant("described".into());
+        let occupied = crate::occupy(&owner);
+        let refused = load(&owner, described);
+        assert!(
+            matches!(refused, Err(LoadError::Unavailable(_))),
+            "{refused:?}"
+        );
+        // One without such rules needs no evaluation.
+        assert!(load(&owner, "package p\ndeny := true").is_ok());
+        drop(occupied);
+        let loaded = load(&owner, described).unwrap();
+        assert_eq!(loaded.metadata().severity.as_deref(), Some("LOW"));
+    }
+
+    #[test]
+    fn what_had_to_be_left_running_is_not_evaluated_again() {
+        let load_for = |owner: &str, text: &str| {
+            let policy = Module { name: "", text };
+            let limits = Limits {
+                owner: Owner::Tenant(owner.into()),
+                ..Limits::default()
+            };
+            Program::load(policy, &[], &[], limits).unwrap()
+        };
+        let load = |text: &str| load_for("one", text);
         let ask = |program: &Program| program.ask(Value::Null, &["r"]);
         let (endless, other) = ("package p\nr := 1 # endless", "package p\nr := 1");
         let (first, second) = (load(endless), load(endless));
@@ -288,5 +325,7 @@ mod tests {
         assert_eq!(ask(&second), Ok(vec![1_u64.into()]));
         assert_eq!(ask(&load(endless)), late);
         assert_eq!(ask(&load(other)), Ok(vec![1_u64.into()]));
+        let of_another = load_for("other", endless);
+        assert_eq!(ask(&of_another), Ok(vec![1_u64.into()]));
     }
 }

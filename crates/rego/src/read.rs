@@ -104,16 +104,19 @@ pub(crate) fn engine() -> Engine {
 pub(crate) fn apart<T: Send>(
     read: impl FnOnce() -> Result<T, LoadError> + Send,
 ) -> Result<T, LoadError> {
-    let cannot = |why: String| LoadError::Unreadable {
-        module: String::new(),
-        why: format!("the module cannot be read{why}"),
+    let panicked = |_| {
+        Err(LoadError::Unreadable {
+            module: String::new(),
+            why: "the module cannot be read".into(),
+        })
     };
     std::thread::scope(|scope| {
         let builder = std::thread::Builder::new().stack_size(STACK);
         let reading = builder.spawn_scoped(scope, read);
-        let reading = reading.map_err(|error| cannot(format!(" now: {error}")))?;
-        reading
-            .join()
-            .unwrap_or_else(|_| Err(cannot(String::new())))
+        let reading = reading.map_err(|error| {
+            let why = format!("cannot start a thread: {error}");
+            LoadError::Unavailable(why)
+        })?;
+        reading.join().unwrap_or_else(panicked)
     })
 }

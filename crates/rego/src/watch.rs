@@ -1,24 +1,21 @@
 //! Evaluations are watched. The interpreter looks at the clock between its steps, but a step may be one
 //! comparison or one function that takes hours, and a thread cannot be stopped. So every caller has a
 //! thread of its own that evaluates for it, which is kept and used again; one that does not answer in time
-//! is left behind, and the caller goes on with another.
+//! is left running, and the caller goes on with another.
 //!
-//! Threads that were left behind still run, so there are never many: what had to be left is not evaluated
-//! again (that is for [`crate::Program`] to see to), and while [`MOST_LEFT`] of them run nothing is
-//! evaluated at all. As each caller waits for one evaluation at a time, there are at most as many as that
-//! and one for each caller. A panic ends an evaluation, not its thread.
+//! What had to be left is not evaluated again (that is for [`crate::Program`] to see to), and an owner with
+//! too many evaluations [left running](crate::left) evaluates nothing more until one ends. A panic ends an
+//! evaluation, not its thread.
 
 use crate::error::AskError;
+use crate::left::{LEFT, Left, Owner};
 use regorus::Value;
 use std::cell::RefCell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-/// How many threads that were left behind may run.
-pub(crate) const MOST_LEFT: usize = 4;
 /// The stack that every thread has, in bytes. Only what is used of it is ever there.
 const STACK: usize = 4 * 1024 * 1024;
 /// Waiting is counted in turns, so that a process that was stopped for a while does not count it.
@@ -27,9 +24,6 @@ const TURN: Duration = Duration::from_millis(250);
 /// The values of the rules, or why there are none.
 pub(crate) type Answer = Result<Vec<Value>, AskError>;
 type Job = Box<dyn FnOnce() -> Answer + Send>;
-
-/// How many threads were left behind and still run.
-static LEFT: AtomicUsize = AtomicUsize::new(0);
 
 thread_local! {
     /// The thread that evaluates for this one.
@@ -40,57 +34,61 @@ struct Worker {
     jobs: SyncSender<Job>,
     answers: Receiver<Answer>,
     stack: usize,
-    is_left: Arc<AtomicBool>,
-    left: &'static AtomicUsize,
+    left_by: Arc<OnceLock<Owner>>,
+    left: &'static Left,
 }
 
-/// Evaluates on a thread with such a stack; nothing, if that takes longer than the time.
+/// Evaluates for an owner on a thread with such a stack; nothing, if that takes longer than the time.
 pub(crate) fn evaluate(
+    owner: &Owner,
     stack: usize,
     time: Duration,
     job: impl FnOnce() -> Answer + Send + 'static,
 ) -> Option<Answer> {
-    counted(&LEFT, stack, time, job)
+    counted(&LEFT, owner, stack, time, job)
 }
 
 fn counted(
-    left: &'static AtomicUsize,
+    left: &'static Left,
+    owner: &Owner,
     stack: usize,
     time: Duration,
     job: impl FnOnce() -> Answer + Send + 'static,
 ) -> Option<Answer> {
-    if left.load(Ordering::Relaxed) >= MOST_LEFT {
-        let why = ": too many evaluations were begun that do not end";
-        return Some(Err(AskError::Unable(why.into())));
+    if let Some(why) = left.refusal(owner) {
+        return Some(Err(AskError::Unavailable(why.into())));
     }
     MINE.with_borrow_mut(|mine| {
         let worker = match mine.take().filter(|worker| worker.stack >= stack) {
             Some(worker) => worker,
             None => match Worker::start(left, stack.max(STACK)) {
                 Ok(worker) => worker,
-                Err(error) => return Some(Err(AskError::Unable(format!(" now: {error}")))),
+                Err(error) => {
+                    let why = format!("cannot start a thread: {error}");
+                    return Some(Err(AskError::Unavailable(why)));
+                }
             },
         };
         let answer = worker.ask(Box::new(job), time);
         match answer {
             Some(_) => *mine = Some(worker),
-            None => worker.leave(),
+            None => worker.leave(owner),
         }
         answer
     })
 }
 
 impl Worker {
-    fn start(left: &'static AtomicUsize, stack: usize) -> std::io::Result<Worker> {
+    fn start(left: &'static Left, stack: usize) -> std::io::Result<Worker> {
         let (jobs, waiting) = sync_channel::<Job>(1);
         let (done, answers) = sync_channel::<Answer>(1);
-        let is_left = Arc::new(AtomicBool::new(false));
-        let leaving = Leaving(is_left.clone(), left);
+        let left_by = Arc::new(OnceLock::new());
+        let leaving = Leaving(left_by.clone(), left);
         let work = move || {
             let _leaving = leaving;
             while let Ok(job) = waiting.recv() {
-                let unable = |_| Err(AskError::Unable(": it made the interpreter fail".into()));
-                let answer = catch_unwind(AssertUnwindSafe(job)).unwrap_or_else(unable);
+                let panicked = |_| Err(AskError::Unavailable("the interpreter panicked".into()));
+                let answer = catch_unwind(AssertUnwindSafe(job)).unwrap_or_else(panicked);
                 if done.send(answer).is_err() {
                     break;
                 }
@@ -102,13 +100,16 @@ impl Worker {
             jobs,
             answers,
             stack,
-            is_left,
+            left_by,
             left,
         })
     }
 
     fn ask(&self, job: Job, time: Duration) -> Option<Answer> {
-        let gone = || Some(Err(AskError::Unable(String::new())));
+        let gone = || {
+            let why = "the thread of the evaluation ended".into();
+            Some(Err(AskError::Unavailable(why)))
+        };
         if self.jobs.send(job).is_err() {
             return gone();
         }
@@ -123,20 +124,20 @@ impl Worker {
         None
     }
 
-    fn leave(self) {
-        // It is counted before it can see that nobody waits for it.
-        self.left.fetch_add(1, Ordering::Relaxed);
-        self.is_left.store(true, Ordering::Release);
+    fn leave(self, owner: &Owner) {
+        // It is counted before the thread can see that no caller waits for it.
+        self.left.add(owner, 1);
+        let _ = self.left_by.set(owner.clone());
     }
 }
 
 /// What a thread does last.
-struct Leaving(Arc<AtomicBool>, &'static AtomicUsize);
+struct Leaving(Arc<OnceLock<Owner>>, &'static Left);
 
 impl Drop for Leaving {
     fn drop(&mut self) {
-        if self.0.load(Ordering::Acquire) {
-            self.1.fetch_sub(1, Ordering::Relaxed);
+        if let Some(owner) = self.0.get() {
+            self.1.remove(owner, 1);
         }
     }
 }
@@ -144,60 +145,69 @@ impl Drop for Leaving {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::left::MAX_LEFT_EACH;
     use std::sync::mpsc::channel;
     use std::thread::current;
     use std::time::Instant;
 
     /// Not the process's, which others count on.
-    static COUNT: AtomicUsize = AtomicUsize::new(0);
+    static COUNT: Left = Left::new();
+    const LONG: Duration = Duration::from_secs(60);
 
-    /// Who evaluates for this thread.
-    fn who() -> String {
-        let answer = counted(&COUNT, 0, Duration::from_secs(60), || {
+    fn tenant(name: &str) -> Owner {
+        Owner::Tenant(name.into())
+    }
+
+    /// The thread that evaluates for this one.
+    fn who(owner: &Owner) -> String {
+        let answer = counted(&COUNT, owner, 0, LONG, || {
             Ok(vec![format!("{:?}", current().id()).into()])
         });
         answer.unwrap().unwrap().remove(0).to_string()
     }
 
     #[test]
-    fn a_thread_is_used_again_unless_it_does_not_answer_and_few_are_left_behind() {
-        let first = who();
-        assert_eq!(who(), first);
+    fn a_thread_is_used_again_unless_it_does_not_answer_and_few_are_left_running() {
+        let (one, other) = (tenant("one"), tenant("other"));
+        let first = who(&one);
+        assert_eq!(who(&other), first);
         assert_ne!(first, format!("{:?}", current().id()));
-        // Whoever panics only ends the evaluation.
-        let panicked = counted(&COUNT, 0, Duration::from_secs(60), || panic!("on purpose"));
-        assert!(matches!(panicked, Some(Err(AskError::Unable(_)))));
-        assert_eq!(who(), first);
+        // A panic only ends the evaluation, and is no failure of the policy.
+        let panicked = counted(&COUNT, &one, 0, LONG, || panic!("on purpose"));
+        assert!(matches!(panicked, Some(Err(AskError::Unavailable(_)))));
+        assert_eq!(who(&one), first);
         // One that needs a larger stack gets another thread, which is good for the others too.
-        let deep = counted(
-            &COUNT,
-            STACK + 1,
-            Duration::from_secs(60),
-            || Ok(Vec::new()),
-        );
+        let deep = counted(&COUNT, &one, STACK + 1, LONG, || Ok(Vec::new()));
         assert_eq!(deep, Some(Ok(Vec::new())));
-        let second = who();
+        let second = who(&one);
         assert_ne!(second, first);
-        assert_eq!(who(), second);
+        assert_eq!(who(&one), second);
         let mut ends = Vec::new();
-        for _ in 0..MOST_LEFT {
+        for _ in 0..MAX_LEFT_EACH {
             let (end, wait) = channel::<()>();
             ends.push(end);
-            let asked = counted(&COUNT, 0, Duration::from_millis(1), move || {
+            let asked = counted(&COUNT, &one, 0, Duration::from_millis(1), move || {
                 let _ = wait.recv();
                 Ok(Vec::new())
             });
             assert_eq!(asked, None);
         }
-        let asked = counted(&COUNT, 0, Duration::from_secs(60), || Ok(Vec::new()));
-        assert!(matches!(asked, Some(Err(AskError::Unable(_)))), "{asked:?}");
+        let ask = |owner: &Owner| counted(&COUNT, owner, 0, LONG, || Ok(Vec::new()));
+        let refused = ask(&one);
+        assert!(
+            matches!(refused, Some(Err(AskError::Unavailable(_)))),
+            "{refused:?}"
+        );
+        // Other owners are evaluated as before.
+        assert_eq!(ask(&other), Some(Ok(Vec::new())));
+        assert_eq!(ask(&Owner::Installation("checks")), Some(Ok(Vec::new())));
         // Once they end after all, there is room again.
         drop(ends);
         let start = Instant::now();
-        while COUNT.load(Ordering::Relaxed) > 0 {
-            assert!(start.elapsed() < Duration::from_secs(60));
+        while COUNT.refusal(&one).is_some() {
+            assert!(start.elapsed() < LONG);
             std::thread::yield_now();
         }
-        assert_ne!(who(), second);
+        assert_ne!(who(&one), second);
     }
 }

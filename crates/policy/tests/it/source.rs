@@ -3,7 +3,7 @@
 
 use muster_policy::cel::{CelPolicy, Conditions};
 use muster_policy::code::Code;
-use muster_policy::rego::RegoPolicy;
+use muster_policy::rego::{Owner, RegoPolicy};
 use muster_policy::{Evaluator, LoadError, Outcome, Request, Verdict};
 use serde_json::{Value, json};
 use std::time::{Duration, Instant};
@@ -34,7 +34,7 @@ fn cel(expression: &str) -> Result<Verdict, LoadError> {
 
 fn rego(body: &str) -> Result<Verdict, LoadError> {
     let source = format!("package p\nimport rego.v1\n{body}");
-    let policy = RegoPolicy::load(&source, &json!({"most": 1}), TIME)?;
+    let policy = RegoPolicy::load(&source, &json!({"most": 1}), TIME, Owner::default())?;
     Ok(policy.judge(&request()))
 }
 
@@ -439,7 +439,7 @@ fn rules_in_rego_decide() {
         assert_eq!(verdict, expected, "{body}");
     }
     let old = "package old\ndeny[msg] { msg := \"no\" }";
-    let verdict = RegoPolicy::load(old, &json!({}), TIME)
+    let verdict = RegoPolicy::load(old, &json!({}), TIME, Owner::default())
         .unwrap()
         .judge(&request());
     assert_eq!(verdict, Verdict::fail("no"));
@@ -521,7 +521,7 @@ fn modules_that_cannot_be_run_do_not_load() {
         "#".repeat(300_000),
         String::new(),
     ] {
-        if let Ok(policy) = RegoPolicy::load(&source, &json!({}), TIME) {
+        if let Ok(policy) = RegoPolicy::load(&source, &json!({}), TIME, Owner::default()) {
             let _ = policy.judge(&request());
         }
     }
@@ -581,6 +581,7 @@ fn the_same_object_is_always_judged_the_same() {
                 "package p\nimport rego.v1\ndeny contains m if { some k, v in input.request.object.spec.containers[_]\n m := sprintf(\"%v %v\", [k, v]) }",
                 &json!({}),
                 TIME,
+                Owner::default(),
             )
             .unwrap(),
         ),

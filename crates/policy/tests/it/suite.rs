@@ -2,7 +2,7 @@
 
 use muster_policy::cel::CelPolicy;
 use muster_policy::module::ModulePolicy;
-use muster_policy::rego::RegoPolicy;
+use muster_policy::rego::{Owner, RegoPolicy};
 use muster_policy::remote::RemotePolicy;
 use muster_policy::{
     Evaluator, GroupPolicy, GroupVersionKind, Lookup, Member, Outcome, Request, Verdict,
@@ -91,7 +91,7 @@ fn rego(behaviour: Behaviour) -> Arc<dyn Evaluator> {
         }
     };
     let source = format!("package p\nimport rego.v1\n{rule}\n");
-    Arc::new(RegoPolicy::load(&source, &json!({}), TIME).unwrap())
+    Arc::new(RegoPolicy::load(&source, &json!({}), TIME, Owner::default()).unwrap())
 }
 
 fn group(behaviour: Behaviour) -> Arc<dyn Evaluator> {

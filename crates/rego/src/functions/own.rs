@@ -35,6 +35,8 @@ pub(super) const COUNTED: &[(&str, Cost)] = &[
     ("object.keys", shallow),
     ("object.remove", shallow),
     ("sort", shallow),
+    ("strings.any_prefix_match", comparisons),
+    ("strings.any_suffix_match", comparisons),
     ("strings.reverse", shallow),
     ("substring", shallow),
     ("trim", shallow),
@@ -82,8 +84,6 @@ pub(super) const SMALL: &[&str] = &[
     "semver.compare",
     "semver.is_valid",
     "startswith",
-    "strings.any_prefix_match",
-    "strings.any_suffix_match",
     "sum",
     "trace",
     "type_name",
@@ -147,6 +147,29 @@ pub(super) fn shallow(values: &[Value]) -> Result<usize, TooMuch> {
     Ok(values.iter().map(size).sum())
 }
 
+/// Each text of the first collection is compared with each of the second. They make little, but all of that
+/// is one step of the interpreter, which cannot be stopped; so it is counted like what others make.
+fn comparisons(values: &[Value]) -> Result<usize, TooMuch> {
+    let [texts, parts] = values else {
+        return Ok(0);
+    };
+    let bytes = |part: &Value| match part {
+        Value::String(text) => text.len() + 1,
+        _ => 1,
+    };
+    let count = match texts {
+        Value::Array(items) => items.len(),
+        Value::Set(items) => items.len(),
+        _ => 1,
+    };
+    let size: usize = match parts {
+        Value::Array(items) => items.iter().map(bytes).sum(),
+        Value::Set(items) => items.iter().map(bytes).sum(),
+        part => bytes(part),
+    };
+    Ok(shallow(values)?.saturating_add(count.saturating_mul(size)))
+}
+
 /// Paths are made into objects that are as deep as they are long.
 fn paths(values: &[Value]) -> Result<usize, TooMuch> {
     let [object, paths] = values else {
@@ -167,4 +190,25 @@ fn paths(values: &[Value]) -> Result<usize, TooMuch> {
     }
     let paths: usize = lengths.iter().sum();
     Ok(weight::bytes(object)?.saturating_add(paths.saturating_mul(PLACE)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn comparing_two_lists_costs_as_much_as_each_pair_of_them() {
+        let texts = |count: usize| Value::from(vec![Value::from("ab"); count]);
+        let cost = |texts: Value, parts: Value| comparisons(&[texts, parts]).unwrap() / 1_000;
+        // Three for each pair, and the places in both lists.
+        for (left, right, expected) in [
+            (1_000, 1_000, 3_096),
+            (2_000, 1_000, 6_144),
+            (2_000, 2_000, 12_192),
+        ] {
+            assert_eq!(cost(texts(left), texts(right)), expected);
+        }
+        assert_eq!(cost("ab".into(), texts(1_000)), 51);
+        assert_eq!(cost(texts(1_000), "ab".into()), 51);
+    }
 }

@@ -90,6 +90,10 @@ fn rows() -> Vec<(&'static str, Fate, String)> {
             "package p\ns := concat(\"\", [\"abcdefgh\" | some i in numbers.range(1, 100000)])\na := numbers.range(1, 100000)\nr := count([x | some i in a; x := {call}])"
         )
     };
+    let any = |function: &str| {
+        let list = |letter: &str| format!("[\"{letter}\" | some i in numbers.range(1, 150000)]");
+        format!("package p\nr := {function}({}, {})", list("a"), list("b"))
+    };
     let squared = (0..9).fold(String::from("a"), |text, _| format!("({text} * {text})"));
     let doubled = "[@, @]";
     vec![
@@ -131,6 +135,8 @@ fn rows() -> Vec<(&'static str, Fate, String)> {
         ("arrays that are turned", Fate::Memory, slices("array.reverse(a)")),
         ("objects that are put together", Fate::Memory, "package p\na := {sprintf(\"%d\", [i]): i | some i in numbers.range(1, 20000)}\nr := count([x | some i in numbers.range(1, 100000); x := object.union(a, {\"a\": i})])".into()),
         ("sets that are put together", Fate::Memory, "package p\na := {i | some i in numbers.range(1, 100000)}\nr := count([x | some i in numbers.range(1, 100000); x := a | {i}])".into()),
+        ("two long lists of prefixes", Fate::Memory, any("strings.any_prefix_match")),
+        ("two long lists of suffixes", Fate::Memory, any("strings.any_suffix_match")),
         ("a range that is too long to count", Fate::Answered, "package p\nr := count(numbers.range_step(-9223372036854775807, 9223372036854775807, 100000000000000))".into()),
         ("windows of nothing", Fate::Answered, "package p\nr := strings.count(\"abc\", \"\")\nq := object.subset([1], [])".into()),
     ]
@@ -139,8 +145,11 @@ fn rows() -> Vec<(&'static str, Fate, String)> {
 fn fate(text: &str) -> Option<Result<Vec<muster_rego::Value>, AskError>> {
     let policy = Module { name: "", text };
     // Memory is not a matter of how fast the machine is.
-    let time = Duration::from_secs(30);
-    let program = Program::load(policy, &[], &[], Limits { time }).ok()?;
+    let limits = Limits {
+        time: Duration::from_secs(30),
+        ..Limits::default()
+    };
+    let program = Program::load(policy, &[], &[], limits).ok()?;
     Some(program.ask(input(&json!({"a": "x"})), &["r", "q", "t"]))
 }
 

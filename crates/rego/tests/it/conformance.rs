@@ -33,6 +33,7 @@ fn ask(row: &Row, object: &Json) -> Result<Json, String> {
     };
     let limits = Limits {
         time: Duration::from_secs(20),
+        ..Limits::default()
     };
     let program = Program::load(policy, &named, &[], limits).map_err(|error| error.to_string())?;
     let rules: Vec<&str> = program.rules().collect();

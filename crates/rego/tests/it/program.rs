@@ -248,7 +248,11 @@ fn all_rules_of_an_asking_share_its_time() {
         text: &text,
     };
     let time = Duration::from_millis(300);
-    let program = Program::load(policy, &[], &[], Limits { time }).unwrap();
+    let limits = Limits {
+        time,
+        ..Limits::default()
+    };
+    let program = Program::load(policy, &[], &[], limits).unwrap();
     let start = std::time::Instant::now();
     let asked = program.ask(input(&json!({})), &["r", "r", "r"]);
     assert_eq!(asked, Err(AskError::Time(time)));
