@@ -2,6 +2,7 @@
 //! is done as soon as anybody wants it.
 
 use crate::ledger::Place;
+use muster_control::delay::bounded;
 use muster_policy::GroupVersionKind;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, PoisonError};
@@ -67,7 +68,8 @@ impl<T> Default for Agenda<T> {
 impl<T: Clone + Ord> Agenda<T> {
     /// Wants something done after a while, or earlier if somebody wants it earlier.
     pub fn want(&self, task: T, after: Duration) {
-        let due = Instant::now() + after;
+        let now = Instant::now();
+        let due = now.checked_add(bounded(after)).unwrap_or(now);
         let mut tasks = self.tasks.lock().unwrap_or_else(PoisonError::into_inner);
         let before = tasks.due.get(&task).copied();
         if before.is_none_or(|before| due < before) {
@@ -83,7 +85,8 @@ impl<T: Clone + Ord> Agenda<T> {
 
     /// How much is wanted within a time.
     pub fn due_within(&self, time: Duration) -> usize {
-        let until = Instant::now() + time;
+        let now = Instant::now();
+        let until = now.checked_add(bounded(time)).unwrap_or(now);
         let tasks = self.tasks.lock().unwrap_or_else(PoisonError::into_inner);
         let tasks = tasks.order.iter();
         tasks.take_while(|(at, _)| *at <= until).count()
@@ -123,6 +126,16 @@ impl<T: Clone + Ord> Agenda<T> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[tokio::test]
+    async fn what_is_wanted_after_the_longest_time_there_is_waits() {
+        let agenda = Agenda::default();
+        agenda.want(Task::Verify, Duration::MAX);
+        agenda.want(Task::Settle, Duration::ZERO);
+        assert_eq!(agenda.due_within(Duration::MAX), 2);
+        assert_eq!(agenda.next().await, Task::Settle);
+        assert_eq!(agenda.due_within(Duration::from_secs(86_400)), 0);
+    }
 
     #[tokio::test(start_paused = true)]
     async fn what_is_wanted_twice_is_done_once_and_as_early_as_wanted() {

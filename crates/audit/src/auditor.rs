@@ -195,7 +195,12 @@ impl Auditor {
         }
         let (auditor, ending) = (self.clone(), stop.clone());
         tasks.spawn(async move { auditor.run_errands(&auditor.chores, &ending).await });
-        tokio::join!(self.follow(&stop), self.keep(&stop), self.tell(&stop));
+        let panics = &self.metrics.panics;
+        tokio::join!(
+            panics.restart("audit", "watch", || self.follow(&stop), &stop),
+            panics.restart("audit", "policies", || self.keep(&stop), &stop),
+            panics.restart("audit", "status", || self.tell(&stop), &stop),
+        );
         while tasks.join_next().await.is_some() {}
     }
 
@@ -220,6 +225,12 @@ impl Auditor {
     /// The next decision.
     pub(crate) async fn decision(&self) -> Task {
         self.agenda.next().await
+    }
+
+    /// The next chore.
+    #[cfg(test)]
+    pub(crate) async fn chore(&self) -> Task {
+        self.chores.next().await
     }
 
     /// How much is under way, or about to be.

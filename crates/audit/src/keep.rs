@@ -12,7 +12,7 @@ use muster_policy::{GroupVersionKind, Judge, LoadError, Policy, Prepared, Served
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::task::JoinSet;
+use tokio::task::{JoinError, JoinSet};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
@@ -39,6 +39,8 @@ const FEW: usize = 100;
 
 /// Why a policy cannot be asked that may be asked later.
 const UNREACHABLE: &str = "Unreachable";
+/// The same after a panic.
+const INTERNAL: &str = "InternalError";
 
 /// What is watched because a policy is interested.
 #[derive(Default)]
@@ -51,83 +53,52 @@ struct Watches {
 /// What a policy was prepared to.
 type Outcome = (Key, Arc<Policy>, Result<Judge, PrepareError>);
 
+/// What happens next.
+enum Step {
+    /// A policy was prepared.
+    Prepared(Result<Outcome, JoinError>),
+    /// Something is to be decided.
+    Decide(Task),
+}
+
+/// What is under way.
+#[derive(Default)]
+struct Keeping {
+    watches: Watches,
+    preparing: JoinSet<Outcome>,
+    /// What is being prepared, and whether it was tried before.
+    flying: BTreeMap<Key, bool>,
+    /// What is to be prepared when there is room.
+    waiting: BTreeSet<Key>,
+    /// Since when objects wait for policies that are being prepared.
+    patient_since: Option<Instant>,
+}
+
 impl Auditor {
     /// Decides until `stop`.
     pub(crate) async fn keep(self: &Arc<Self>, stop: &CancellationToken) {
-        let mut watches = Watches::default();
-        let mut preparing: JoinSet<Outcome> = JoinSet::new();
-        // What is being prepared, and whether it was tried before.
-        let mut flying: BTreeMap<Key, bool> = BTreeMap::new();
-        let mut waiting = BTreeSet::new();
-        let mut patient_since = None;
+        let mut kept = Keeping::default();
         loop {
-            let task = tokio::select! {
+            let step = tokio::select! {
                 biased;
                 () = stop.cancelled() => break,
-                Some(outcome) = preparing.join_next() => {
-                    self.state().preparing -= 1;
-                    match outcome {
-                        Ok((key, policy, prepared)) => {
-                            flying.remove(&key);
-                            self.prepared(key, policy, prepared);
-                        }
-                        Err(_) => flying.clear(),
-                    }
-                    // What has been wanted meanwhile.
-                    for key in std::mem::take(&mut waiting) {
-                        self.want(Task::Prepare(key), Duration::ZERO);
-                    }
-                    continue;
-                }
-                task = self.decision() => task,
+                Some(outcome) = kept.preparing.join_next() => Step::Prepared(outcome),
+                task = self.decision() => Step::Decide(task),
             };
-            match task {
-                Task::Prepare(key) => {
-                    // Those that could not be reached leave room for those that are new.
-                    let again = self.state().told.get(&key).is_some_and(|one| one.tries > 0);
-                    let retries = flying.values().filter(|again| **again).count();
-                    let full = preparing.len() >= PREPARED || again && retries >= PREPARED / 2;
-                    if full || flying.contains_key(&key) {
-                        waiting.insert(key);
-                    } else if self.prepare(key, &mut preparing) {
-                        flying.insert(key, again);
-                    }
-                }
-                Task::Discover => {
-                    // A cluster that does not answer holds nobody up who wants to stop.
-                    tokio::select! {
-                        biased;
-                        () = stop.cancelled() => break,
-                        () = self.discover() => {}
-                    }
-                }
-                Task::Settle => {
-                    let busy = !preparing.is_empty() || !waiting.is_empty();
-                    let since = *patient_since.get_or_insert_with(Instant::now);
-                    if busy && since.elapsed() < PATIENCE {
-                        self.want(Task::Settle, SOON);
-                    } else if self.has_begun() {
-                        patient_since = None;
-                        self.settle_views(&mut watches, stop);
-                    }
-                }
-                Task::Touch(kind) => {
-                    let mut state = self.state();
-                    if let Some(wait) = state.too_soon(&kind, std::time::Instant::now()) {
-                        self.want(Task::Touch(kind), wait);
-                    } else if state.view.touch(&kind, moment()) {
-                        self.want(Task::Settle, Duration::ZERO);
-                    }
-                }
-                Task::Reask(key) => self.reask(key),
-                Task::Recheck(key) => self.recheck(key),
-                Task::Verify => self.verify(),
-                // Errands are somebody else's.
-                Task::Sweep(..) | Task::Look(_) | Task::Retry(_) | Task::Doubt(_) | Task::Leave => {
-                }
+            // After a panic the same is done again, and all else goes on.
+            let again = match &step {
+                Step::Decide(task) => Some(task.clone()),
+                Step::Prepared(Ok((key, ..))) => Some(Task::Prepare(*key)),
+                Step::Prepared(Err(_)) => None,
+            };
+            let work = self.keep_step(step, &mut kept, stop);
+            let done = self.metrics.panics.catch("audit", "policies", work).await;
+            if let (Err(_), Some(task)) = (done, again) {
+                self.want(task, AGAIN);
             }
         }
-        preparing.shutdown().await;
+        kept.preparing.shutdown().await;
+        let mut watches = kept.watches;
         for (_, stop) in watches.resources.values() {
             stop.cancel();
         }
@@ -135,6 +106,82 @@ impl Auditor {
             stop.cancel();
         }
         while watches.tasks.join_next().await.is_some() {}
+    }
+
+    /// Takes note of a policy that was prepared, or decides.
+    async fn keep_step(self: &Arc<Self>, step: Step, kept: &mut Keeping, stop: &CancellationToken) {
+        match step {
+            Step::Prepared(outcome) => {
+                {
+                    let mut state = self.state();
+                    state.preparing = state.preparing.saturating_sub(1);
+                }
+                // What has been wanted meanwhile.
+                for key in std::mem::take(&mut kept.waiting) {
+                    self.want(Task::Prepare(key), Duration::ZERO);
+                }
+                match outcome {
+                    Ok((key, policy, prepared)) => {
+                        kept.flying.remove(&key);
+                        self.prepared(key, policy, prepared);
+                    }
+                    // It is not known which one failed: all that are being prepared are prepared again.
+                    Err(_) => {
+                        for key in std::mem::take(&mut kept.flying).into_keys() {
+                            self.want(Task::Prepare(key), AGAIN);
+                        }
+                    }
+                }
+            }
+            Step::Decide(task) => self.decide(task, kept, stop).await,
+        }
+    }
+
+    async fn decide(self: &Arc<Self>, task: Task, kept: &mut Keeping, stop: &CancellationToken) {
+        match task {
+            Task::Prepare(key) => {
+                // Those that could not be reached leave room for those that are new.
+                let again = self.state().told.get(&key).is_some_and(|one| one.tries > 0);
+                let retries = kept.flying.values().filter(|again| **again).count();
+                let full = kept.preparing.len() >= PREPARED || again && retries >= PREPARED / 2;
+                if full || kept.flying.contains_key(&key) {
+                    kept.waiting.insert(key);
+                } else if self.prepare(key, &mut kept.preparing) {
+                    kept.flying.insert(key, again);
+                }
+            }
+            Task::Discover => {
+                // A cluster that does not answer holds nobody up who wants to stop.
+                tokio::select! {
+                    biased;
+                    () = stop.cancelled() => {}
+                    () = self.discover() => {}
+                }
+            }
+            Task::Settle => {
+                let busy = !kept.preparing.is_empty() || !kept.waiting.is_empty();
+                let since = *kept.patient_since.get_or_insert_with(Instant::now);
+                if busy && since.elapsed() < PATIENCE {
+                    self.want(Task::Settle, SOON);
+                } else if self.has_begun() {
+                    kept.patient_since = None;
+                    self.settle_views(&mut kept.watches, stop);
+                }
+            }
+            Task::Touch(kind) => {
+                let mut state = self.state();
+                if let Some(wait) = state.too_soon(&kind, std::time::Instant::now()) {
+                    self.want(Task::Touch(kind), wait);
+                } else if state.view.touch(&kind, moment()) {
+                    self.want(Task::Settle, Duration::ZERO);
+                }
+            }
+            Task::Reask(key) => self.reask(key),
+            Task::Recheck(key) => self.recheck(key),
+            Task::Verify => self.verify(),
+            // Errands are somebody else's.
+            Task::Sweep(..) | Task::Look(_) | Task::Retry(_) | Task::Doubt(_) | Task::Leave => {}
+        }
     }
 
     fn has_begun(&self) -> bool {
@@ -180,10 +227,14 @@ impl Auditor {
                 told.refuse(reason(&error), &error.to_string());
                 Err(error)
             }
-            Err(PrepareError::Later(why)) => {
+            Err(error) => {
+                let (reason, why) = match error {
+                    PrepareError::Panicked(_) => (INTERNAL, error.to_string()),
+                    _ => (UNREACHABLE, error.to_string()),
+                };
                 let wait = AGAIN.saturating_mul(1 << told.tries.min(5)).min(LONGEST);
                 told.tries = told.tries.saturating_add(1);
-                told.refuse(UNREACHABLE, &why);
+                told.refuse(reason, &why);
                 self.want(Task::Prepare(key), wait);
                 let known = state.view.policy(key);
                 let before = known.and_then(|known| known.prepared.clone());
@@ -259,9 +310,15 @@ impl Auditor {
                     if let Some((_, before)) = watches.resources.insert(place.clone(), watched) {
                         before.cancel();
                     }
-                    let auditor = self.clone();
-                    let watch = auditor.watch_resource(place, interest.served.clone(), token);
-                    watches.tasks.spawn(watch);
+                    let (auditor, served) = (self.clone(), interest.served.clone());
+                    watches.tasks.spawn(async move {
+                        let watch = || {
+                            let (place, served) = (place.clone(), served.clone());
+                            auditor.clone().watch_resource(place, served, token.clone())
+                        };
+                        let panics = &auditor.metrics.panics;
+                        panics.restart("audit", "watch", watch, &token).await;
+                    });
                 }
             }
         }
@@ -295,8 +352,15 @@ impl Auditor {
             };
             let token = stop.child_token();
             watches.contexts.insert(kind.clone(), token.clone());
-            let watch = self.clone().watch_context(kind, served.clone(), token);
-            watches.tasks.spawn(watch);
+            let (auditor, served) = (self.clone(), served.clone());
+            watches.tasks.spawn(async move {
+                let watch = || {
+                    let (kind, served) = (kind.clone(), served.clone());
+                    auditor.clone().watch_context(kind, served, token.clone())
+                };
+                let panics = &auditor.metrics.panics;
+                panics.restart("audit", "watch", watch, &token).await;
+            });
         }
     }
 

@@ -28,6 +28,8 @@ pub mod modules;
 pub mod note;
 pub mod object;
 mod pace;
+#[cfg(test)]
+mod panics;
 pub mod plan;
 pub mod prepare;
 mod resources;

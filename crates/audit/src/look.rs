@@ -47,6 +47,23 @@ pub(crate) enum Job {
     Unseen(String, String),
 }
 
+impl Job {
+    /// The identity of its object, and where the object is if that is known.
+    fn about(&self) -> (String, Option<(Place, Option<String>)>) {
+        match self {
+            Job::There(place, object) => {
+                let at = (place.clone(), object.namespace());
+                (object.uid().unwrap_or_default(), Some(at))
+            }
+            Job::Gone(uid)
+            | Job::Left(uid)
+            | Job::Again(uid)
+            | Job::Retry(uid)
+            | Job::Unseen(uid, _) => (uid.clone(), None),
+        }
+    }
+}
+
 /// What an answer is about, in all versions that are asked for.
 struct Shown {
     subject: Subject,
@@ -56,8 +73,24 @@ struct Shown {
 }
 
 impl Auditor {
-    /// Does what a job says.
+    /// Does what a job says. A panic is a failure of its object, which is audited again later.
     pub(crate) async fn work(&self, job: Job) {
+        let (uid, place) = job.about();
+        let work = self.do_job(job);
+        let done = self.metrics.panics.catch("audit", "object", work).await;
+        if let Err(panicked) = done {
+            self.state().ledger.end(&uid, None);
+            let is_known = self.state().ledger.get(&uid).is_some();
+            let error = kube::Error::Service(panicked.into());
+            let wait = self.failed(&uid, "auditing", &error);
+            // An object that is not known yet is found in the list of its resource.
+            if let Some((place, namespace)) = place.filter(|_| !is_known) {
+                self.want(Task::Sweep(place, namespace), wait);
+            }
+        }
+    }
+
+    async fn do_job(&self, job: Job) {
         match job {
             Job::There(place, object) => {
                 self.metrics.looked();
@@ -120,9 +153,10 @@ impl Auditor {
         }
     }
 
-    fn failed(&self, uid: &str, what: &str, error: &kube::Error) {
+    /// Takes note of a failure; says when the object is audited again.
+    fn failed(&self, uid: &str, what: &str, error: &kube::Error) -> Duration {
         if is_ending(error) {
-            return;
+            return LONGEST;
         }
         self.metrics.reported("failed");
         let failures = {
@@ -134,8 +168,11 @@ impl Auditor {
         if failures == 1 {
             tracing::warn!(%error, uid, "{what}");
         }
-        let wait = AGAIN.saturating_mul(1 << (failures - 1).min(6));
-        self.want(Task::Retry(uid.into()), wait.min(LONGEST));
+        let wait = AGAIN
+            .saturating_mul(1 << (failures - 1).min(6))
+            .min(LONGEST);
+        self.want(Task::Retry(uid.into()), wait);
+        wait
     }
 
     /// Fetches an object and looks at it.
@@ -509,7 +546,11 @@ impl Bench {
                 None => Some(Verdict::error("the object could not be read")),
             }
         }));
-        let answer = answer.unwrap_or_else(|_| Some(broken()));
+        let answer = answer.unwrap_or_else(|panic| {
+            let panics = &self.metrics.panics;
+            panics.record("audit", "evaluate", &*panic);
+            Some(broken())
+        });
         let took = begun.elapsed();
         self.metrics.evaluated(outcome(answer.as_ref()), took);
         let slow = Mark::of(answer.as_ref()) == Mark::Error && took >= time(question);

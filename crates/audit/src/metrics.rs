@@ -2,6 +2,7 @@
 //! of an object or a policy is one.
 
 use crate::config::ConfigMetrics;
+use muster_control::Panics;
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
@@ -39,6 +40,8 @@ pub struct Metrics {
     pending: Gauge,
     unlisted: Gauge,
     policies: Family<StateLabels, Gauge>,
+    /// The panics of all parts of the process, which are registered elsewhere.
+    pub panics: Panics,
     /// The counters of the configuration audit.
     pub config: ConfigMetrics,
 }
@@ -56,12 +59,21 @@ impl Default for Metrics {
             pending: Gauge::default(),
             unlisted: Gauge::default(),
             policies: Family::default(),
+            panics: Panics::default(),
             config: ConfigMetrics::default(),
         }
     }
 }
 
 impl Metrics {
+    /// Counters of audits whose panics are counted with those of the process.
+    pub fn counting(panics: Panics) -> Metrics {
+        let mut metrics = Metrics::default();
+        metrics.panics = panics.clone();
+        metrics.config.panics = panics;
+        metrics
+    }
+
     /// Has the counters told with others.
     pub fn register(&self, registry: &mut Registry) {
         self.config.register(registry);

@@ -338,17 +338,20 @@ impl Modules {
     }
 }
 
-/// Runs what takes long on a thread of its own. That it panics is told as any other fault.
+/// Runs work that takes long on a thread of its own. A panic there goes on here; [`Preparer::prepare`] catches
+/// it.
+///
+/// [`Preparer::prepare`]: crate::prepare::Preparer::prepare
 pub(crate) async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> T + Send + 'static,
 ) -> Result<T, PrepareError> {
-    tokio::task::spawn_blocking(work).await.map_err(|error| {
-        if error.is_cancelled() {
-            return PrepareError::Later("the program is ending".into());
-        }
-        let why = "it makes Muster fail, which is a mistake of Muster".into();
-        LoadError::Module(why).into()
-    })
+    match tokio::task::spawn_blocking(work).await {
+        Ok(done) => Ok(done),
+        Err(error) => match error.try_into_panic() {
+            Ok(panic) => std::panic::resume_unwind(panic),
+            Err(_) => Err(PrepareError::Later("Muster is stopping".into())),
+        },
+    }
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

@@ -5,6 +5,7 @@
 use crate::logins::Sources;
 use crate::modules::{Loaded, Modules, blocking};
 use crate::servers::{Server, Servers};
+use muster_control::{Panicked, Panics};
 use muster_policy::assess::Judge;
 use muster_policy::cel::{CelPolicy, Conditions};
 use muster_policy::evaluate::{Evaluator, Lookup};
@@ -37,12 +38,15 @@ pub enum PrepareError {
     /// there yet, a login that is refused): it may be gone when it is tried again.
     #[error("{0}")]
     Later(String),
+    /// The preparation panicked.
+    #[error(transparent)]
+    Panicked(#[from] Panicked),
 }
 
 impl PrepareError {
     /// Whether it may help to try again with the policy as it is.
     pub fn is_worth_a_retry(&self) -> bool {
-        matches!(self, PrepareError::Later(_))
+        matches!(self, PrepareError::Later(_) | PrepareError::Panicked(_))
     }
 
     fn of_member(self, name: &str) -> PrepareError {
@@ -50,6 +54,7 @@ impl PrepareError {
         match self {
             PrepareError::Load(_) => PrepareError::Load(LoadError::Source(told)),
             PrepareError::Later(_) => PrepareError::Later(told),
+            PrepareError::Panicked(_) => self,
         }
     }
 }
@@ -69,6 +74,7 @@ impl From<PrepareError> for LoadError {
         match error {
             PrepareError::Load(error) => error,
             PrepareError::Later(why) => LoadError::Unreachable(why),
+            PrepareError::Panicked(panicked) => LoadError::Unreachable(panicked.to_string()),
         }
     }
 }
@@ -80,6 +86,7 @@ pub struct Preparer {
     servers: Servers,
     lookup: Arc<dyn Lookup>,
     runtime: Handle,
+    panics: Panics,
 }
 
 /// One evaluator, and what runs in it.
@@ -102,7 +109,13 @@ impl Preparer {
             servers,
             lookup,
             runtime,
+            panics: Panics::default(),
         }
+    }
+
+    /// Counts panics with those of the process.
+    pub fn counting(self, panics: Panics) -> Preparer {
+        Preparer { panics, ..self }
     }
 
     /// The modules, to have their names looked up again.
@@ -110,8 +123,14 @@ impl Preparer {
         &self.modules
     }
 
-    /// Makes a policy ready.
+    /// Makes a policy ready. A panic is an error of that policy.
     pub async fn prepare(&self, policy: &Policy) -> Result<Judge, PrepareError> {
+        let work = self.prepare_policy(policy);
+        let done = self.panics.catch("audit", "prepare", work).await;
+        done.unwrap_or_else(|panicked| Err(panicked.into()))
+    }
+
+    async fn prepare_policy(&self, policy: &Policy) -> Result<Judge, PrepareError> {
         let written = policy.match_conditions.clone();
         let conditions = blocking(move || Conditions::compile(&written)).await??;
         let server = self.servers.find(&policy.server).await?;

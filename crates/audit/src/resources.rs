@@ -27,6 +27,8 @@ const PAGE: u32 = 250;
 const PATIENCE: Duration = Duration::from_secs(60);
 /// How long a resource cannot be listed before its reports say so.
 const DOUBTFUL: Duration = Duration::from_secs(60);
+/// The time until an errand that panicked is run again.
+const RETRY_AFTER: Duration = Duration::from_secs(60);
 /// How soon policies are asked again that read what has changed: it may change often.
 const LATER: Duration = Duration::from_secs(30);
 
@@ -220,6 +222,7 @@ impl Auditor {
                 () = stop.cancelled() => return,
                 errand = agenda.next() => errand,
             };
+            let again = errand.clone();
             let work = async {
                 match errand {
                     Task::Sweep(place, namespace) => self.sweep(place, namespace).await,
@@ -233,7 +236,11 @@ impl Auditor {
             tokio::select! {
                 biased;
                 () = stop.cancelled() => return,
-                () = work => {}
+                done = self.metrics.panics.catch("audit", "resource", work) => {
+                    if done.is_err() {
+                        self.want(again, RETRY_AFTER);
+                    }
+                }
             }
         }
     }
@@ -244,7 +251,9 @@ impl Auditor {
         if !self.state().sweeps.begin(&part, Instant::now()) {
             return;
         }
-        let outcome = self.sweep_part(&part.0, part.1.as_deref()).await;
+        let work = self.sweep_part(&part.0, part.1.as_deref());
+        let outcome = self.metrics.panics.catch("audit", "resource", work).await;
+        let outcome = outcome.unwrap_or_else(|panicked| Err(panicked.to_string()));
         if let Err(why) = &outcome {
             self.trouble(&part.0, why);
         }

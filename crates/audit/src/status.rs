@@ -231,7 +231,10 @@ impl Auditor {
             let Some((told, said)) = self.news_of(key) else {
                 continue;
             };
-            match self.say(&told, said.clone()).await {
+            let work = self.say(&told, said.clone());
+            let done = self.metrics.panics.catch("audit", "status", work).await;
+            let done = done.unwrap_or_else(|panicked| Err(kube::Error::Service(panicked.into())));
+            match done {
                 Ok(()) => {
                     if let Some(told) = self.state().told.get_mut(&key) {
                         told.said = Some(said);

@@ -16,9 +16,11 @@ use kube::runtime::utils::Backoff;
 use kube::runtime::watcher::{self, DefaultBackoff, Event, watcher};
 use kube::{Api, ResourceExt};
 use muster_api::policies::{GROUP, VERSION};
+use muster_control::Panics;
 use muster_policy::report::{MANAGED_BY, SOURCE};
 use muster_policy::{Policy, Served, Sort};
 use std::collections::{BTreeSet, HashMap, HashSet};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::pin;
 use std::time::Duration;
 use tokio::sync::watch::Sender;
@@ -204,7 +206,9 @@ impl Auditor {
         };
         let what = sort.kind();
         let events = events.inspect_err(|error| self.hindered(what, why(error)));
-        follow(what, events, stop, changed, || self.shown(seen, what)).await;
+        let complete = || self.shown(seen, what);
+        let panics = &self.metrics.panics;
+        follow(panics, what, events, stop, changed, complete).await;
     }
 
     fn remove_policy(&self, key: Key) {
@@ -221,7 +225,13 @@ impl Auditor {
         };
         // The items of a list do not say what they are.
         value["kind"] = sort.kind().into();
-        let read = Policy::read(&value);
+        let read = match catch_unwind(AssertUnwindSafe(|| Policy::read(&value))) {
+            Ok(read) => read.map_err(|error| ("Unreadable", error.to_string())),
+            Err(panic) => {
+                let panicked = self.metrics.panics.record("audit", sort.kind(), &*panic);
+                Err(("InternalError", panicked.to_string()))
+            }
+        };
         let mut state = self.state();
         let told = state.told.entry(key).or_insert_with(|| Told::new(sort));
         let moved = told.observe(&object.metadata, value["status"].take());
@@ -243,8 +253,8 @@ impl Auditor {
                 drop(state);
                 self.want(Task::Prepare(key), Duration::ZERO);
             }
-            Err(error) => {
-                told.refuse("Unreadable", &error.to_string());
+            Err((reason, why)) => {
+                told.refuse(reason, &why);
                 state.view.write_policy(key, None);
                 drop(state);
             }
@@ -282,7 +292,9 @@ impl Auditor {
         };
         let what = "PolicyServers";
         let events = events.inspect_err(|error| self.hindered(what, why(error)));
-        follow(what, events, stop, changed, || self.shown(seen, what)).await;
+        let complete = || self.shown(seen, what);
+        let panics = &self.metrics.panics;
+        follow(panics, what, events, stop, changed, complete).await;
     }
 
     async fn follow_namespaces(&self, seen: &Seen, stop: &CancellationToken) {
@@ -312,7 +324,9 @@ impl Auditor {
         };
         let what = "namespaces";
         let events = events.inspect_err(|error| self.hindered(what, why(error)));
-        follow(what, events, stop, changed, || self.shown(seen, what)).await;
+        let complete = || self.shown(seen, what);
+        let panics = &self.metrics.panics;
+        follow(panics, what, events, stop, changed, complete).await;
     }
 
     async fn follow_reports(&self, namespaced: bool, seen: &Seen, stop: &CancellationToken) {
@@ -349,7 +363,9 @@ impl Auditor {
             }
         };
         let events = events.inspect_err(|error| self.hindered(&what, why(error)));
-        follow(&what, events, stop, changed, || self.shown(seen, &what)).await;
+        let complete = || self.shown(seen, &what);
+        let panics = &self.metrics.panics;
+        follow(panics, &what, events, stop, changed, complete).await;
     }
 
     /// Waits until it is known in which version reports are served.
@@ -392,13 +408,23 @@ pub(crate) fn policies(
 /// Follows a watch until `stop`. `changed` is told of every object that is there, or gone;
 /// `complete` is called when all that there were have been told, and if there can be none, since
 /// nobody serves them.
+///
+/// A panic of `changed` is counted and logged; other objects are followed as before.
 pub(crate) async fn follow<K: ResourceExt>(
+    panics: &Panics,
     what: &str,
     events: impl Stream<Item = watcher::Result<Event<K>>>,
     stop: &CancellationToken,
     mut changed: impl FnMut(&Name, Option<K>),
     mut complete: impl FnMut(),
 ) {
+    let mut changed = |name: &Name, object: Option<K>| {
+        if let Err(panic) = catch_unwind(AssertUnwindSafe(|| changed(name, object))) {
+            let (namespace, name) = name;
+            panics.record("audit", "watch", &*panic);
+            tracing::warn!(what, namespace, name, "skipped a change of an object");
+        }
+    };
     let mut known: HashSet<Name> = HashSet::new();
     let mut listed: HashSet<Name> = HashSet::new();
     let mut said = String::new();

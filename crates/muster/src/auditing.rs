@@ -289,6 +289,7 @@ impl Auditing {
         let options = lookup::Options::default();
         let lookup = ClusterLookup::new(around.cluster.clone(), options, runtime.clone());
         let preparer = Preparer::new(modules, servers, Arc::new(lookup), runtime);
+        let preparer = preparer.counting(around.metrics.panics.clone());
         Ok(Some(Settings {
             home: around.home,
             cluster: around.cluster,

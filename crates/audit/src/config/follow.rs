@@ -78,7 +78,8 @@ impl ConfigAuditor {
             }
         };
         let what = format!("ConfigMaps of {namespace}");
-        follow(&what, events, stop, changed, || note(seen, &what)).await;
+        let panics = &self.settings.metrics.panics;
+        follow(panics, &what, events, stop, changed, || note(seen, &what)).await;
     }
 
     async fn follow_reports(
@@ -96,7 +97,8 @@ impl ConfigAuditor {
             self.saw_report((namespace, name.clone()), object);
         };
         let what = resource.kind.as_str();
-        follow(what, events, stop, changed, || note(seen, what)).await;
+        let panics = &self.settings.metrics.panics;
+        follow(panics, what, events, stop, changed, || note(seen, what)).await;
     }
 
     /// A report is there, like this, or gone.

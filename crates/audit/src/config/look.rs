@@ -2,7 +2,7 @@
 //! away. Looks at the same object come one after the other.
 
 use super::shelf::Put;
-use super::{ConfigAuditor, Desk, Kept, ReportName, Task, now};
+use super::{COMPONENT, ConfigAuditor, Desk, Kept, ReportName, Task, now};
 use crate::book::{is_absent, is_ending};
 use crate::ledger::{Place, Whereabouts};
 use crate::object::{Object, resource};
@@ -12,13 +12,17 @@ use kube::api::ListParams;
 use muster_checks::report::{self, Action, Hashes, Subject, Writing};
 use muster_checks::{sheet, subject};
 use serde_json::Value;
+use std::panic::resume_unwind;
 use std::time::Duration;
+use tokio::task::JoinError;
 use tokio_util::sync::CancellationToken;
 
 /// What could not be done is tried again after this time.
 const AGAIN: Duration = Duration::from_secs(5);
 /// The longest time until it is tried again.
 const LONGEST: Duration = Duration::from_secs(300);
+/// The time until an errand that panicked is run again.
+const RETRY_AFTER: Duration = Duration::from_secs(60);
 /// How long a list may take.
 const PATIENCE: Duration = Duration::from_secs(60);
 /// How many objects are asked for at once.
@@ -36,32 +40,38 @@ pub(super) enum Job {
 }
 
 impl ConfigAuditor {
-    /// Does what a job says.
+    /// Does what a job says. A panic is a failure of its object, which is checked again later.
     pub(super) async fn work(&self, job: Job) {
-        let (at, done) = match job {
-            Job::There(place, object) => {
-                let at = whereabouts(&place, &object);
-                (at.clone(), self.look(&at, *object).await)
-            }
-            Job::Again(at) => (at.clone(), self.look_again(&at).await),
-            Job::Left(at) => {
-                let done = match self.state().desks.get(&at.place) {
-                    // Somebody has by now.
-                    Some(desk) if desk.sheet.is_some() => Ok(()),
-                    _ => Err(()),
-                };
-                match done {
-                    Ok(()) => (at, Ok(())),
-                    Err(()) => (at.clone(), self.take_away(&at).await),
-                }
-            }
+        let at = match &job {
+            Job::There(place, object) => whereabouts(place, object),
+            Job::Again(at) | Job::Left(at) => at.clone(),
         };
+        let panics = &self.settings.metrics.panics;
+        let done = panics
+            .catch(COMPONENT, "object", self.do_job(&at, job))
+            .await;
+        let done = done.unwrap_or_else(|panicked| Err(kube::Error::Service(panicked.into())));
         match done {
             Ok(()) => {
                 self.state().failures.remove(&at);
             }
             Err(error) if is_ending(&error) => {}
             Err(error) => self.failed(at, &error),
+        }
+    }
+
+    async fn do_job(&self, at: &Whereabouts, job: Job) -> kube::Result<()> {
+        match job {
+            Job::There(_, object) => self.look(at, *object).await,
+            Job::Again(_) => self.look_again(at).await,
+            Job::Left(_) => {
+                let desk = self.state().desks.get(&at.place).cloned();
+                match desk {
+                    // Somebody has by now.
+                    Some(desk) if desk.sheet.is_some() => Ok(()),
+                    _ => self.take_away(at).await,
+                }
+            }
         }
     }
 
@@ -165,7 +175,12 @@ impl ConfigAuditor {
                 let turn = self.judging.acquire().await;
                 let findings = tokio::task::spawn_blocking(work).await;
                 drop(turn);
-                let findings = findings.map_err(|error| kube::Error::Service(error.into()))?;
+                let findings = match findings.map_err(JoinError::try_into_panic) {
+                    Ok(findings) => findings,
+                    // It is caught with every other panic of this object.
+                    Err(Ok(panic)) => resume_unwind(panic),
+                    Err(Err(error)) => return Err(kube::Error::Service(error.into())),
+                };
                 let now = now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
                 let writing = Writing {
                     hashes: &hashes,
@@ -280,6 +295,7 @@ impl ConfigAuditor {
                 () = stop.cancelled() => return,
                 errand = self.errands.next() => errand,
             };
+            let again = errand.clone();
             let work = async {
                 match errand {
                     Task::Sweep(place) => self.sweep(place).await,
@@ -288,10 +304,15 @@ impl ConfigAuditor {
                     _ => {}
                 }
             };
+            let panics = &self.settings.metrics.panics;
             tokio::select! {
                 biased;
                 () = stop.cancelled() => return,
-                () = work => {}
+                done = panics.catch(COMPONENT, "resource", work) => {
+                    if done.is_err() {
+                        self.want(again, RETRY_AFTER);
+                    }
+                }
             }
         }
     }
@@ -359,5 +380,7 @@ fn report_name(subject: &Subject) -> ReportName {
     (subject.namespace.clone(), subject.report_name())
 }
 
+#[cfg(test)]
+mod panics;
 #[cfg(test)]
 mod tests;

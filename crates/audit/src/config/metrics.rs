@@ -1,5 +1,6 @@
 //! What the configuration audit counts, for Prometheus. Labels are kinds and a few words, never names.
 
+use muster_control::Panics;
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
@@ -37,6 +38,8 @@ struct StateLabels {
 /// The counters of a configuration audit.
 #[derive(Clone, Debug, Default)]
 pub struct ConfigMetrics {
+    /// The panics of all parts of the process, which are registered elsewhere.
+    pub panics: Panics,
     evaluations: Family<KindLabels, Counter>,
     requeues: Family<RequeueLabels, Counter>,
     reports: Family<OutcomeLabels, Counter>,

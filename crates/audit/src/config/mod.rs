@@ -40,6 +40,8 @@ use std::time::Duration;
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
+/// The component, as panics are counted.
+const COMPONENT: &str = "config-audit";
 /// How many errands are run at once: a resource that cannot be listed holds up no other.
 const RUNNERS: usize = 3;
 
@@ -189,10 +191,11 @@ impl ConfigAuditor {
             return;
         }
         let errands = (0..RUNNERS).map(|_| self.run_errands(&stop));
+        let panics = &self.settings.metrics.panics;
         tokio::join!(
             self.crew.run(|job| self.work(job), &stop),
-            self.follow(&stop),
-            self.keep(&stop),
+            panics.restart(COMPONENT, "watch", || self.follow(&stop), &stop),
+            panics.restart(COMPONENT, "policies", || self.keep(&stop), &stop),
             futures::future::join_all(errands),
             self.count(&stop),
         );

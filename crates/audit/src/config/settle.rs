@@ -4,7 +4,7 @@
 
 use super::changed::changed;
 use super::look::{Job, whereabouts};
-use super::{ConfigAuditor, Desk, Source, Task};
+use super::{COMPONENT, ConfigAuditor, Desk, Source, Task};
 use crate::ledger::Place;
 use crate::object::resource;
 use crate::resources::{Observation, Seen, number};
@@ -47,6 +47,7 @@ impl ConfigAuditor {
                 () = stop.cancelled() => break,
                 task = self.agenda.next() => task,
             };
+            let again = task.clone();
             let work = async {
                 match task {
                     Task::Discover => self.discover().await,
@@ -58,10 +59,15 @@ impl ConfigAuditor {
                     Task::Sweep(_) | Task::Look(_) | Task::Doubt(_) => {}
                 }
             };
+            let panics = &self.settings.metrics.panics;
             tokio::select! {
                 biased;
                 () = stop.cancelled() => break,
-                () = work => {}
+                done = panics.catch(COMPONENT, "policies", work) => {
+                    if done.is_err() {
+                        self.want(again, AGAIN);
+                    }
+                }
             }
         }
         for (_, stop) in watches.resources.values() {
@@ -150,6 +156,10 @@ impl ConfigAuditor {
             }
             Err(error) => {
                 tracing::error!(%error, "taking up policies");
+                if let Ok(panic) = error.try_into_panic() {
+                    let panics = &self.settings.metrics.panics;
+                    panics.record(COMPONENT, "policies", &*panic);
+                }
                 self.want(Task::Settle, AGAIN);
                 None
             }
@@ -212,9 +222,14 @@ impl ConfigAuditor {
                     before.cancel();
                 }
                 let auditor = self.clone();
-                watches
-                    .tasks
-                    .spawn(auditor.watch(place, desk.served, token));
+                watches.tasks.spawn(async move {
+                    let watch = || {
+                        let (place, served) = (place.clone(), desk.served.clone());
+                        auditor.clone().watch(place, served, token.clone())
+                    };
+                    let panics = &auditor.settings.metrics.panics;
+                    panics.restart(COMPONENT, "watch", watch, &token).await;
+                });
             }
         }
     }

@@ -1,7 +1,7 @@
 //! Desks as policies make them, for tests.
 
-use super::Desk;
 use super::settle::{desks_of, kind};
+use super::{ConfigMetrics, ConfigSettings, Desk};
 use crate::ledger::Place;
 use crate::scope::Scope;
 use muster_checks::Kind;
@@ -9,6 +9,26 @@ use muster_checks::force::{Choice, Force, Sources};
 use muster_checks::written::Written;
 use muster_policy::Served;
 use std::collections::{BTreeMap, HashMap};
+use std::time::Duration;
+
+/// Settings of an audit of everything through a client.
+pub(super) fn settings(client: kube::Client) -> ConfigSettings {
+    ConfigSettings {
+        home: client.clone(),
+        cluster: client,
+        installation: "muster".into(),
+        namespaces: Vec::new(),
+        scope: Scope::default(),
+        choice: Choice::default(),
+        skip_labels: Default::default(),
+        exceptions: true,
+        all: false,
+        parallel: 1,
+        requests_per_second: 0,
+        verify: Duration::from_secs(3600),
+        metrics: ConfigMetrics::default(),
+    }
+}
 
 /// What is in force: policies by name, kinds and message, and one library.
 pub(super) fn force(policies: &[[&str; 3]], library: &str, kinds: &[Kind]) -> Force {
