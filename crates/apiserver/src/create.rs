@@ -51,7 +51,7 @@ impl Writer<'_> {
             self.admit(Verb::Create, Some(&mut object), None).await?;
             self.validate(&mut object, None)?;
             if own {
-                self.own(None, &mut object);
+                self.own(None, &mut object)?;
             }
             let name = meta(&object.tree, "name").to_owned();
             match self.place(object).await {

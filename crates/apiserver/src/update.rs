@@ -6,8 +6,9 @@ use crate::request::Verb;
 use crate::store::{Change, Expect, StoreError, Stored, Write};
 use crate::write::{RETRIES, Writer, Written, show_revision};
 use muster_kind::object::{meta, metadata_mut};
-use muster_kind::{Object, Status};
-use muster_merge::{Set, UpdateRequest, keep_times};
+use muster_kind::{FieldError, Object, Status};
+use muster_merge::managed::MAX_ENTRIES;
+use muster_merge::{Set, TooManyEntries, UpdateRequest, keep_times};
 use serde_json::{Value, json};
 use std::sync::LazyLock;
 
@@ -64,7 +65,7 @@ impl Writer<'_> {
                 return Err(Status::modified(target.about(), &target.key.name));
             }
             if expected.is_none() && !target.served.kind.unconditional_update {
-                let error = muster_kind::FieldError::invalid(
+                let error = FieldError::invalid(
                     "metadata.resourceVersion",
                     &json!(0),
                     "must be specified for an update",
@@ -108,7 +109,7 @@ impl Writer<'_> {
             .await?;
         self.validate(&mut object, Some(&old_tree))?;
         if own {
-            self.own(Some(&old_tree), &mut object);
+            self.own(Some(&old_tree), &mut object)?;
         }
         if kind.generation && spec_differs(&object.tree, &old_tree, kind.status) {
             let generation = old_tree["metadata"]["generation"]
@@ -220,7 +221,7 @@ impl Writer<'_> {
     }
 
     /// Brings `metadata.managedFields` up to date with who writes what.
-    pub(crate) fn own(&self, old: Option<&Value>, object: &mut Object) {
+    pub(crate) fn own(&self, old: Option<&Value>, object: &mut Object) -> Result<(), Status> {
         // A typed object has its parts before anybody writes them, so nobody owns their presence.
         let mut typed = json!({});
         if self.target.served.kind.builtin {
@@ -233,7 +234,8 @@ impl Writer<'_> {
         }
         let old = old.or(Some(&typed).filter(|_| self.target.served.kind.builtin));
         let subresource = self.target.subresource.as_str();
-        object.tree = muster_merge::update(UpdateRequest {
+        let name = meta(&object.tree, "name").to_owned();
+        let owned = muster_merge::update(UpdateRequest {
             live: old,
             new: std::mem::take(&mut object.tree),
             schema: self.target.served.root(),
@@ -244,6 +246,12 @@ impl Writer<'_> {
             reset: self.reset_fields(),
         });
     }
+        object.tree = owned.map_err(|TooManyEntries { count }| {
+            let error = FieldError::too_many("metadata.managedFields", count, MAX_ENTRIES);
+            let kind = &self.target.served.kind;
+            Status::invalid(&kind.group, &kind.kind, &name, vec![error])
+        })?;
+        Ok(())
 }
 
 /// A body's revision is told about without the name of its field.

@@ -278,6 +278,14 @@ impl FieldError {
             message: format!("Duplicate value: {value}"),
         }
     }
+    /// The list has more items than it may have.
+    pub fn too_many(field: &str, count: usize, most: usize) -> Self {
+        FieldError {
+            reason: "FieldValueTooMany",
+            field: field.into(),
+            message: format!("Too many: {count}: must have at most {most} items"),
+        }
+    }
     /// The value has the wrong JSON type.
     pub fn type_invalid(field: &str, value: &Value, detail: &str) -> Self {
         FieldError {

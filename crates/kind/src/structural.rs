@@ -336,11 +336,7 @@ fn validate_array(
 ) {
     let length = path.len();
     if let Some(most) = schema.max_items.filter(|most| items.len() > *most) {
-        errors.push(FieldError {
-            reason: "FieldValueTooMany",
-            field: path.clone(),
-            message: format!("Too many: {}: must have at most {most} items", items.len()),
-        });
+        errors.push(FieldError::too_many(path, items.len(), most));
     }
     if let Some(least) = schema.min_items.filter(|least| items.len() < *least) {
         errors.push(invalid(

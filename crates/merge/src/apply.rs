@@ -148,6 +148,7 @@ fn attempt(request: &ApplyRequest<'_>) -> Result<Value, ApplyError> {
         subresource: request.subresource.unwrap_or_default().into(),
         fields: to_set(request.applied, schema).recursive_difference(request.reset),
     };
+    managed.drop_oldest(&owner);
     let before = managed.take(&owner);
     owner.time = before.as_ref().and_then(|entry| entry.time.clone());
 
@@ -176,8 +177,9 @@ fn attempt(request: &ApplyRequest<'_>) -> Result<Value, ApplyError> {
         owner.time = Some(request.now.into());
     }
     if !owner.fields.is_empty() {
-        managed.entries.push(owner);
+        managed.entries.push(owner.clone());
     }
+    managed.drop_oldest(&owner);
     managed.store(&mut object);
     Ok(object)
 }

@@ -29,7 +29,7 @@ pub use apply::{Applied, ApplyError, ApplyRequest, apply};
 pub use compare::{Comparison, compare};
 pub use conflict::{Conflict, Conflicts};
 pub use element::{Path, PathElement};
-pub use managed::{Entry, Managed, Operation};
+pub use managed::{Entry, Managed, Operation, TooManyEntries};
 pub use remove::remove;
 pub use set::Set;
 pub use typed::{merge, to_set};

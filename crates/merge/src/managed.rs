@@ -5,16 +5,20 @@ use crate::compare::Comparison;
 use crate::fields_v1;
 use crate::set::Set;
 use serde_json::{Map, Value, json};
-use std::cmp::Ordering;
-use std::collections::BTreeMap;
+use std::cmp::{Ordering, Reverse};
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::fmt;
 
+/// The number of entries an object may have. A request that sends more is refused; of what is
+/// already stored the oldest entries are dropped at the next write.
+pub const MAX_ENTRIES: usize = 1000;
 /// The number of entries of updates an object may have before the oldest are folded together.
 const MAX_UPDATE_MANAGERS: usize = 10;
 /// The manager in whose name old updates are folded together.
 const ANCIENT: &str = "ancient-changes";
 
 /// The kind of request by which a manager came to own fields.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Operation {
     /// Server-side apply.
     Apply,
@@ -49,31 +53,37 @@ pub struct Entry {
     pub fields: Set,
 }
 
+/// What the entries of one manager have in common. An applier stays the same through versions.
+type Identity<'e> = (&'e str, Operation, Option<&'e str>, &'e str);
+
 impl Entry {
-    /// Whether both entries are one manager's. An applier stays the same through versions.
-    pub fn same_manager(&self, other: &Entry) -> bool {
-        self.manager == other.manager
-            && self.operation == other.operation
-            && self.subresource == other.subresource
-            && (self.operation == Operation::Apply || self.api_version == other.api_version)
-    }
-
-    /// Whether the entries differ in nothing but time.
-    fn same_but_time(&self, other: &Entry) -> bool {
-        self.same_manager(other)
-            && self.api_version == other.api_version
-            && self.fields == other.fields
-    }
-
-    fn compare_identity(&self, other: &Entry) -> Ordering {
-        let identity = |entry: &Entry| {
-            (
-                entry.manager.clone(),
-                entry.api_version.clone(),
-                entry.subresource.clone(),
-            )
+    fn identity(&self) -> Identity<'_> {
+        #[cfg(test)]
+        tests::LOOKS.set(tests::LOOKS.get() + 1);
+        let version = match self.operation {
+            Operation::Apply => None,
+            Operation::Update => Some(self.api_version.as_str()),
         };
-        identity(self).cmp(&identity(other))
+        (
+            &self.manager,
+            self.operation,
+            version,
+            self.subresource.as_str(),
+        )
+    }
+
+    /// Whether both entries are one manager's.
+    pub fn same_manager(&self, other: &Entry) -> bool {
+        self.identity() == other.identity()
+    }
+
+    /// The order of entries of one time.
+    fn compare_names(&self, other: &Entry) -> Ordering {
+        (&self.manager, &self.api_version, &self.subresource).cmp(&(
+            &other.manager,
+            &other.api_version,
+            &other.subresource,
+        ))
     }
 
     fn decode(index: usize, entry: &Value) -> Result<Entry, String> {
@@ -149,11 +159,14 @@ impl Managed {
             Some(Value::Array(entries)) => entries,
             Some(_) => return Err("managedFields must be a list".into()),
         };
-        let mut managed = Managed::default();
-        for (index, entry) in entries.iter().enumerate() {
-            managed.put(Entry::decode(index, entry)?);
-        }
-        Ok(managed)
+        let entries = entries.iter().enumerate();
+        let entries = entries.map(|(index, entry)| Entry::decode(index, entry));
+        let mut entries: Vec<Entry> = entries.collect::<Result<_, _>>()?;
+        let mut seen = HashSet::with_capacity(entries.len());
+        let last = entries.iter().rev();
+        let mut last: Vec<bool> = last.map(|entry| seen.insert(entry.identity())).collect();
+        entries.retain(|_| last.pop().unwrap_or_default());
+        Ok(Managed { entries })
     }
 
     /// Reads `metadata.managedFields` of an object.
@@ -172,7 +185,7 @@ impl Managed {
             left.operation
                 .cmp(&right.operation)
                 .then_with(|| left.time.cmp(&right.time))
-                .then_with(|| left.compare_identity(right))
+                .then_with(|| left.compare_names(right))
         });
         Value::Array(entries.into_iter().map(Entry::encode).collect())
     }
@@ -186,18 +199,6 @@ impl Managed {
             metadata.remove("managedFields");
         } else {
             metadata.insert("managedFields".into(), self.encode());
-        }
-    }
-
-    /// Adds an entry in place of the manager's former one.
-    pub fn put(&mut self, entry: Entry) {
-        match self
-            .entries
-            .iter_mut()
-            .find(|present| present.same_manager(&entry))
-        {
-            Some(present) => *present = entry,
-            None => self.entries.push(entry),
         }
     }
 
@@ -224,13 +225,31 @@ impl Managed {
 
     /// Whether both differ in nothing but times.
     pub(crate) fn same_but_times(&self, other: &Managed) -> bool {
-        self.entries.len() == other.entries.len()
-            && self.entries.iter().all(|entry| {
-                other
-                    .entries
-                    .iter()
-                    .any(|candidate| entry.same_but_time(candidate))
+        if self.entries.len() != other.entries.len() {
+            return false;
+        }
+        let others = other.entries.iter().map(|entry| (entry.identity(), entry));
+        let others: HashMap<_, _> = others.collect();
+        self.entries.iter().all(|entry| {
+            let other = others.get(&entry.identity());
+            other.is_some_and(|other| {
+                entry.api_version == other.api_version && entry.fields == other.fields
             })
+        })
+    }
+
+    /// Drops the oldest entries of others than the writer until there are no more than
+    /// [`MAX_ENTRIES`]. Their managers own nothing until they write again.
+    pub(crate) fn drop_oldest(&mut self, writer: &Entry) {
+        if self.entries.len() <= MAX_ENTRIES {
+            return;
+        }
+        let is_other = |entry: &Entry| !entry.same_manager(writer);
+        self.entries.sort_by_cached_key(|entry| {
+            let time = Reverse(entry.time.clone());
+            (is_other(entry), time, entry.manager.clone())
+        });
+        self.entries.truncate(MAX_ENTRIES);
     }
 
     /// Folds the oldest updates of a version into one entry until there are not too many.
@@ -244,7 +263,7 @@ impl Managed {
             updates.sort_by(|left, right| {
                 left.time
                     .cmp(&right.time)
-                    .then_with(|| left.compare_identity(right))
+                    .then_with(|| left.compare_names(right))
             });
         }
         // The oldest of each version, kept aside until a second shows that it must fold.
@@ -275,6 +294,28 @@ impl Managed {
     }
 }
 
+/// The number of entries of an object, as written.
+pub(crate) fn count(object: &Value) -> usize {
+    let entries = object.get("metadata").and_then(|m| m.get("managedFields"));
+    entries.and_then(Value::as_array).map_or(0, Vec::len)
+}
+
+/// A request sends more entries of `metadata.managedFields` than an object may have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TooManyEntries {
+    /// The number of entries that it sends.
+    pub count: usize,
+}
+
+impl fmt::Display for TooManyEntries {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let count = self.count;
+        write!(f, "{count} managers of fields are more than {MAX_ENTRIES}")
+    }
+}
+
+impl std::error::Error for TooManyEntries {}
+
 /// Takes `metadata.managedFields` out of an object.
 pub(crate) fn take_from(object: &mut Value) -> Option<Value> {
     object
@@ -286,6 +327,91 @@ pub(crate) fn take_from(object: &mut Value) -> Option<Value> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::cell::Cell;
+
+    thread_local! {
+        /// How often an entry was looked at to find out whose it is.
+        pub(super) static LOOKS: Cell<usize> = const { Cell::new(0) };
+    }
+
+    fn looks(work: impl FnOnce()) -> usize {
+        LOOKS.set(0);
+        work();
+        LOOKS.get()
+    }
+
+    fn appliers(count: usize) -> Value {
+        let entries = (0..count).map(|number| {
+            json!({
+                "manager": format!("m{number}"), "operation": "Apply", "apiVersion": "v1",
+                "time": format!("{number:06}"), "fieldsType": "FieldsV1",
+                "fieldsV1": {"f:spec": {format!("f:{number}"): {}}},
+            })
+        });
+        entries.collect()
+    }
+
+    #[test]
+    fn twice_the_entries_are_twice_the_work() {
+        let work = |count: usize| {
+            let fields = appliers(count);
+            let mut decoded = Managed::default();
+            let decode = looks(|| decoded = Managed::decode(Some(&fields)).unwrap());
+            assert_eq!(decoded.entries.len(), count);
+            let compare = looks(|| assert!(decoded.same_but_times(&decoded.clone())));
+            let writer = decoded.entries[0].clone();
+            let drop = looks(|| decoded.drop_oldest(&writer));
+            assert_eq!(decoded.entries.len(), MAX_ENTRIES);
+            [decode, compare, drop]
+        };
+        assert_eq!(work(30_000), [30_000, 60_000, 60_000]);
+        assert_eq!(work(60_000), [60_000, 120_000, 120_000]);
+    }
+
+    #[test]
+    fn the_last_of_the_entries_of_one_manager_counts() {
+        let mut managed = Managed::default();
+        for (name, version, time) in [("a", "v1", "1"), ("b", "v1", "2"), ("a", "v1", "3")] {
+            for operation in [Operation::Apply, Operation::Update] {
+                managed.entries.push(entry(name, operation, version, time));
+            }
+        }
+        managed
+            .entries
+            .push(entry("a", Operation::Apply, "v2", "4"));
+        managed
+            .entries
+            .push(entry("a", Operation::Update, "v2", "5"));
+        // Not sorted, as `encode` would do it.
+        let encoded: Value = managed.entries.iter().map(Entry::encode).collect();
+        let decoded = Managed::decode(Some(&encoded)).unwrap();
+        let times: Vec<_> = (decoded.entries.iter())
+            .map(|entry| entry.time.as_deref().unwrap())
+            .collect();
+        assert_eq!(times, ["2", "2", "3", "4", "5"]);
+    }
+
+    #[test]
+    fn the_oldest_entries_are_dropped_but_not_the_writers() {
+        let mut managed = Managed::decode(Some(&appliers(MAX_ENTRIES + 2))).unwrap();
+        let mut timeless = entry("timeless", Operation::Apply, "v1", "");
+        timeless.time = None;
+        managed.entries.push(timeless);
+        let writer = managed.entries[0].clone();
+        managed.drop_oldest(&writer);
+        let has = |name: &str| managed.entries.iter().any(|entry| entry.manager == name);
+        assert_eq!(managed.entries.len(), MAX_ENTRIES);
+        for (name, expected) in [
+            ("m0", true),
+            ("m1", false),
+            ("m2", false),
+            ("m3", true),
+            ("m1001", true),
+            ("timeless", false),
+        ] {
+            assert_eq!(has(name), expected, "{name}");
+        }
+    }
 
     fn entry(manager: &str, operation: Operation, version: &str, time: &str) -> Entry {
         Entry {
@@ -347,9 +473,12 @@ mod tests {
         for number in 0..13 {
             let version = if number % 2 == 0 { "v1" } else { "v2" };
             let (name, time) = (format!("m{number:02}"), format!("{number:02}"));
-            managed.put(entry(&name, Operation::Update, version, &time));
+            managed
+                .entries
+                .push(entry(&name, Operation::Update, version, &time));
         }
-        managed.put(entry("applier", Operation::Apply, "v1", "00"));
+        let applier = entry("applier", Operation::Apply, "v1", "00");
+        managed.entries.push(applier);
         managed.fold_ancient();
         assert_eq!(managed.entries.len(), 11);
         let ancient: Vec<_> = managed

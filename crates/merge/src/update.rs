@@ -2,7 +2,7 @@
 //! it, alone.
 
 use crate::compare::compare;
-use crate::managed::{self, Entry, Managed, Operation};
+use crate::managed::{self, Entry, MAX_ENTRIES, Managed, Operation, TooManyEntries};
 use crate::set::Set;
 use muster_kind::Schema;
 use serde_json::{Map, Value, json};
@@ -50,14 +50,19 @@ pub struct UpdateRequest<'a> {
     pub reset: &'a Set,
 }
 
-/// Returns the new object with `metadata.managedFields` brought up to date.
-pub fn update(request: UpdateRequest<'_>) -> Value {
+/// Returns the new object with `metadata.managedFields` brought up to date. A client may send back
+/// as many entries as are stored, and otherwise no more than [`MAX_ENTRIES`].
+pub fn update(request: UpdateRequest<'_>) -> Result<Value, TooManyEntries> {
     let UpdateRequest {
         live,
         new: mut object,
         subresource,
         ..
     } = request;
+    let count = managed::count(&object);
+    if subresource.is_none() && count > MAX_ENTRIES.max(live.map_or(0, managed::count)) {
+        return Err(TooManyEntries { count });
+    }
     let sent = managed::take_from(&mut object);
     let mut managed = match sent {
         _ if subresource.is_some() => of_live(live),
@@ -75,7 +80,7 @@ pub fn update(request: UpdateRequest<'_>) -> Value {
             .is_some_and(|uid| !uid.is_empty())
     });
     if managed.entries.is_empty() && exists {
-        return object;
+        return Ok(object);
     }
     let writer = Entry {
         manager: request.manager.into(),
@@ -85,17 +90,19 @@ pub fn update(request: UpdateRequest<'_>) -> Value {
         subresource: subresource.unwrap_or_default().into(),
         fields: Set::default(),
     };
+    managed.drop_oldest(&writer);
     record(
         &mut managed,
-        writer,
+        writer.clone(),
         live,
         &object,
         request.schema,
         request.reset,
     );
     managed.fold_ancient();
+    managed.drop_oldest(&writer);
     managed.store(&mut object);
-    object
+    Ok(object)
 }
 
 /// Gives what changed to the writer, and to nobody else.

@@ -1,5 +1,7 @@
 use crate::apply::{fields_of, schema};
-use muster_merge::{Managed, Set, UpdateRequest, keep_times, update};
+use muster_merge::managed::MAX_ENTRIES;
+use muster_merge::{ApplyRequest, Managed, Set, TooManyEntries, UpdateRequest};
+use muster_merge::{apply, keep_times, update};
 use serde_json::{Value, json};
 
 fn written(live: Option<&Value>, new: Value, manager: &str, now: &str) -> Value {
@@ -14,6 +16,7 @@ fn written(live: Option<&Value>, new: Value, manager: &str, now: &str) -> Value 
         now,
         reset: &reset,
     })
+    .unwrap()
 }
 
 fn stored(mut object: Value) -> Value {
@@ -117,7 +120,8 @@ fn a_status_writer_owns_status_alone() {
         subresource: Some("status"),
         now: "t2",
         reset: &reset,
-    });
+    })
+    .unwrap();
     assert_eq!(fields_of(&second, "unknown"), [".status", ".status.ready"]);
     assert_eq!(fields_of(&second, "one"), [".spec", ".spec.replicas"]);
     let managed = Managed::of(&second).unwrap();
@@ -175,4 +179,86 @@ fn times_alone_are_no_change() {
     new["spec"]["replicas"] = json!(2);
     keep_times(&live, &mut new);
     assert_eq!(new["metadata"]["managedFields"][0]["time"], "t2");
+}
+
+/// An object whose fields as many appliers own.
+fn crowded(count: usize) -> Value {
+    let mut object = object(json!({"replicas": 1}));
+    let entries = (0..count).map(|number| {
+        json!({
+            "manager": format!("m{number}"), "operation": "Apply", "apiVersion": "v1",
+            "time": format!("{number:06}"), "fieldsType": "FieldsV1",
+            "fieldsV1": {"f:spec": {"f:map": {format!("f:{number}"): {}}}},
+        })
+    });
+    object["metadata"]["managedFields"] = entries.collect();
+    object
+}
+
+fn managers(object: &Value) -> Vec<String> {
+    let entries = Managed::of(object).unwrap().entries;
+    entries.into_iter().map(|entry| entry.manager).collect()
+}
+
+#[test]
+fn a_client_cannot_send_more_than_a_thousand_entries() {
+    let (small, full, large) = (crowded(1), crowded(MAX_ENTRIES), crowded(30_000));
+    let schema = schema();
+    for (live, new, subresource, count) in [
+        (None, &full, None, None),
+        (None, &large, None, Some(30_000)),
+        (Some(&small), &full, None, None),
+        (Some(&small), &large, None, Some(30_000)),
+        // The entries of such a request are not read.
+        (Some(&small), &large, Some("status"), None),
+    ] {
+        let written = update(UpdateRequest {
+            live,
+            new: new.clone(),
+            schema: &schema,
+            manager: "one",
+            api_version: "v1",
+            subresource,
+            now: "t",
+            reset: &Set::default(),
+        });
+        let refused = written.err().map(|TooManyEntries { count }| count);
+        assert_eq!(refused, count);
+    }
+}
+
+#[test]
+fn an_object_that_is_stored_with_too_many_entries_can_be_written() {
+    let live = crowded(30_000);
+    let mut new = live.clone();
+    new["spec"]["replicas"] = json!(2);
+    let updated = written(Some(&live), new.clone(), "one", "t");
+    new["metadata"]
+        .as_object_mut()
+        .unwrap()
+        .remove("managedFields");
+    let without = written(Some(&live), new, "one", "t");
+    let configuration = json!({
+        "apiVersion": "v1", "kind": "Thing", "metadata": {"name": "a"}, "spec": {"replicas": 2},
+    });
+    let applied = apply(ApplyRequest {
+        live: Some(&live),
+        applied: &configuration,
+        schema: &schema(),
+        manager: "one",
+        force: false,
+        api_version: "v1",
+        subresource: None,
+        now: "t",
+        reset: &Set::default(),
+    });
+    for written in [updated, without, applied.unwrap().object] {
+        assert_eq!(fields_of(&written, "one"), [".spec.replicas"]);
+        let managers = managers(&written);
+        assert_eq!(managers.len(), MAX_ENTRIES);
+        for (manager, expected) in [("m29999", true), ("m29001", true), ("m29000", false)] {
+            let has = managers.iter().any(|name| name == manager);
+            assert_eq!(has, expected, "{manager}");
+        }
+    }
 }

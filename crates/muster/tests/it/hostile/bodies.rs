@@ -282,3 +282,38 @@ async fn patches_have_limits() -> Result<()> {
     assert_refused("an apply by nobody", &answer, 422, "Invalid")?;
     victim.still_answers().await
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_object_has_no_more_than_a_thousand_managers() -> Result<()> {
+    let mut victim = Victim::start()?;
+    let object = |count: usize| {
+        let entries: Vec<Value> = (0..count)
+            .map(|number| {
+                json!({
+                    "manager": format!("m{number}"), "operation": "Apply", "apiVersion": "v1",
+                    "fieldsType": "FieldsV1", "fieldsV1": {"f:data": {format!("f:{number}"): {}}},
+                })
+            })
+            .collect();
+        json!({"metadata": {"name": "a", "managedFields": entries}}).to_string()
+    };
+    let target = format!("{CONFIG_MAPS}/a");
+    for (method, target, count, code) in [
+        (Method::POST, CONFIG_MAPS, 1_001, 422),
+        (Method::POST, CONFIG_MAPS, 1_000, 201),
+        (Method::PUT, target.as_str(), 1_001, 422),
+        (Method::PUT, target.as_str(), 1_000, 200),
+    ] {
+        let answer = victim.send(method, target, JSON, object(count)).await?;
+        if code != 422 {
+            assert_eq!(answer.status, code);
+            continue;
+        }
+        assert_refused("managers", &answer, code, "Invalid")?;
+        let cause = answer.json()?["details"]["causes"][0].clone();
+        assert_eq!(cause["field"], "metadata.managedFields");
+        let message = "Too many: 1001: must have at most 1000 items";
+        assert_eq!(cause["message"], message);
+    }
+    victim.still_answers().await
+}
