@@ -20,5 +20,5 @@ pub(crate) fn run(bytes: &[u8]) {
     let kept = serde_json::to_vec(&layer.inventory).expect("an inventory can be kept");
     let read: LayerInventory = serde_json::from_slice(&kept).expect("and read again");
     assert_eq!(read, layer.inventory);
-    merge([(&layer.diff_id, &layer.inventory), (&layer.diff_id, &read)]);
+    let _ = merge([(&layer.diff_id, &layer.inventory), (&layer.diff_id, &read)]);
 }

@@ -4,9 +4,10 @@
 
 use crate::digest::Digest;
 use crate::dpkg::copyright;
-use crate::layer::path::{above, hidden_by};
+use crate::layer::path::hidden_by;
 use crate::layer::wanted::FILES;
 use crate::layer::{Found, Incomplete, LayerInventory, PathSet};
+use crate::limits::Exceeded;
 use crate::os::{self, Build, Os, OsFact};
 use crate::package::{Detector, Package};
 use crate::third_party;
@@ -15,6 +16,12 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 
 /// How many symbolic links are followed before it is a circle.
 const MAX_LINKS: usize = 40;
+/// The longest path that links may lead to, in bytes.
+const MAX_PATH: usize = 4096;
+/// The most bytes of names, links followed, that all layers of an image may have.
+const MAX_NAMES: usize = 512 << 20;
+/// The memory that a file takes beside its names, in bytes.
+const FILE_BYTES: usize = 128;
 
 /// What an image holds.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -50,6 +57,17 @@ struct Live<'a> {
     hidden_by: Vec<u64>,
 }
 
+impl Live<'_> {
+    /// Whether a layer removes it, by the directories that the layer empties and the paths that it
+    /// deletes.
+    fn is_removed(&self, emptied: &PathSet, deleted: &PathSet) -> bool {
+        // The last two are its own path, as a file and as a directory.
+        let above = self.hidden_by.len().saturating_sub(2);
+        let above = self.hidden_by.get(..above).unwrap_or_default();
+        emptied.contains_any(above) || deleted.contains_any(&self.hidden_by)
+    }
+}
+
 #[derive(Default)]
 struct Merge<'a> {
     files: BTreeMap<String, Live<'a>>,
@@ -57,29 +75,30 @@ struct Merge<'a> {
     /// The paths of every layer so far.
     paths: Vec<&'a PathSet>,
     incomplete: Vec<Incomplete>,
+    /// The bytes of names that may still come.
+    room: usize,
 }
 
-/// Lays layers over one another, the lowest first.
-pub fn merge<'a>(layers: impl IntoIterator<Item = (&'a Digest, &'a LayerInventory)>) -> Contents {
-    let mut merge = Merge::default();
+/// Lays layers over one another, the lowest first. The time it takes is proportional to the names
+/// in the layers.
+pub fn merge<'a>(
+    layers: impl IntoIterator<Item = (&'a Digest, &'a LayerInventory)>,
+) -> Result<Contents, Exceeded> {
+    let mut merge = Merge {
+        room: MAX_NAMES,
+        ..Merge::default()
+    };
     let mut digests = Vec::new();
     for (place, (digest, layer)) in layers.into_iter().enumerate() {
         digests.push(digest.clone());
-        merge.lay(place, layer);
+        merge.lay(place, layer)?;
     }
-    merge.finish(&digests)
+    Ok(merge.finish(&digests))
 }
 
 impl<'a> Merge<'a> {
-    fn lay(&mut self, place: usize, layer: &'a LayerInventory) {
-        for directory in &layer.opaque {
-            let directory = self.resolve(directory);
-            self.remove(|path| is_below(path, &directory));
-        }
-        for deleted in &layer.whiteouts {
-            let deleted = self.resolve(deleted);
-            self.remove(|path| path == deleted || is_below(path, &deleted));
-        }
+    fn lay(&mut self, place: usize, layer: &'a LayerInventory) -> Result<(), Exceeded> {
+        self.remove(layer)?;
         // What is replaced is set aside: its packages may still know where they came from.
         let mut replaced = BTreeMap::new();
         let hidden: Vec<String> = self
@@ -98,10 +117,12 @@ impl<'a> Merge<'a> {
         }
         for (path, found) in &layer.files {
             let path = self.resolve(path);
+            let hidden_by = hidden_by(&path);
+            self.remember(path.len() + size_of_val(hidden_by.as_slice()) + FILE_BYTES)?;
             let before = replaced.remove(&path).or_else(|| self.files.remove(&path));
             let live = Live {
                 origins: origins(place, found, before.as_ref()),
-                hidden_by: hidden_by(&path),
+                hidden_by,
                 place,
                 found,
             };
@@ -109,29 +130,63 @@ impl<'a> Merge<'a> {
         }
         self.paths.push(&layer.paths);
         self.incomplete.extend(layer.incomplete.iter().cloned());
+        Ok(())
     }
 
-    fn remove(&mut self, is_removed: impl Fn(&str) -> bool) {
-        self.files.retain(|path, _| !is_removed(path));
-        self.links.retain(|path, _| !is_removed(path));
+    /// Removes what a layer deletes of those below. Each file is looked up once with the directories
+    /// above it; there are only as many links as there are ways to package databases.
+    fn remove(&mut self, layer: &LayerInventory) -> Result<(), Exceeded> {
+        let (mut emptied, mut deleted) = (PathSet::default(), PathSet::default());
+        for directory in &layer.opaque {
+            let directory = self.resolve(directory);
+            self.remember(directory.len() + size_of::<u64>())?;
+            self.links.retain(|path, _| !is_below(path, &directory));
+            emptied.insert(&directory);
+        }
+        for path in &layer.whiteouts {
+            let path = self.resolve(path);
+            self.remember(path.len() + size_of::<u64>())?;
+            self.links
+                .retain(|link, _| *link != path && !is_below(link, &path));
+            deleted.insert(&path);
+        }
+        emptied.seal();
+        deleted.seal();
+        if emptied.contains("") || deleted.contains("") {
+            self.files.clear();
+        }
+        self.files
+            .retain(|_, live| !live.is_removed(&emptied, &deleted));
+        Ok(())
+    }
+
+    fn remember(&mut self, bytes: usize) -> Result<(), Exceeded> {
+        let what = "bytes of names to remember from all layers";
+        let room = self.room.checked_sub(bytes);
+        self.room = room.ok_or_else(|| Exceeded::new(what, MAX_NAMES as u64))?;
+        Ok(())
     }
 
     /// The path that is really meant, once the links on its way are followed.
     fn resolve(&self, path: &str) -> String {
         let mut path = path.to_owned();
         for _ in 0..MAX_LINKS {
-            let link = above(&path)
-                .chain([path.as_str()])
-                .find_map(|part| Some((part, self.links.get(part)?)));
+            // Links to directories come before those in them.
+            let mut links = self.links.iter();
+            let link = links.find(|(link, _)| path == **link || is_below(&path, link));
             let Some((link, target)) = link else {
                 break;
             };
             let rest = path[link.len()..].trim_start_matches('/');
-            path = match (target.as_str(), rest) {
+            let next = match (target.as_str(), rest) {
                 (target, "") => target.to_owned(),
                 ("", rest) => rest.to_owned(),
                 (target, rest) => format!("{target}/{rest}"),
             };
+            if next.len() > MAX_PATH {
+                break;
+            }
+            path = next;
         }
         path
     }
@@ -151,6 +206,28 @@ impl<'a> Merge<'a> {
             .filter(|package| third_party::is_one(package.vendor.as_deref()))
             .map(|package| package.name.as_str())
             .collect()
+    }
+
+    /// The files with packages that belong to packages of the distribution, which speak for them.
+    fn owned(&self) -> PathSet {
+        let foreign = self.foreign();
+        let sets = self
+            .files
+            .iter()
+            .filter_map(|(path, live)| match live.found {
+                Found::Owned(paths) => (!foreign.contains(package_of(path))).then_some(paths),
+                Found::Packages { owned, .. } if !owned.is_empty() => Some(owned),
+                _ => None,
+            });
+        let asked = self
+            .files
+            .iter()
+            .filter_map(|(path, live)| match live.found {
+                Found::Packages { detector, .. } => (!detector.is_os()).then_some(path.as_str()),
+                Found::Stated(_) => Some(path.as_str()),
+                _ => None,
+            });
+        PathSet::in_any(asked, &sets.collect::<Vec<_>>())
     }
 
     /// The licences of a Debian package, which its database does not name.
@@ -176,12 +253,7 @@ impl<'a> Merge<'a> {
 
     /// What bills in the image name beyond what was found. Of the distribution's packages its own
     /// database knows all, so a bill counts for them only where there is none.
-    fn stated(
-        &self,
-        found: &[Component],
-        owned: &[&PathSet],
-        digests: &[Digest],
-    ) -> Vec<Component> {
+    fn stated(&self, found: &[Component], owned: &PathSet, digests: &[Digest]) -> Vec<Component> {
         let has_database = found.iter().any(|one| one.detector.is_os());
         let known: HashSet<_> = found
             .iter()
@@ -198,7 +270,7 @@ impl<'a> Merge<'a> {
             let Found::Stated(packages) = live.found else {
                 continue;
             };
-            if owned.iter().any(|owned| owned.contains(path)) {
+            if owned.contains(path) {
                 continue;
             }
             for one in packages {
@@ -244,16 +316,7 @@ impl<'a> Merge<'a> {
                 _ => None,
             })
             .collect();
-        let foreign = self.foreign();
-        let owned: Vec<&PathSet> = self
-            .files
-            .iter()
-            .filter_map(|(path, live)| match live.found {
-                Found::Owned(paths) => (!foreign.contains(package_of(path))).then_some(paths),
-                Found::Packages { owned, .. } if !owned.is_empty() => Some(owned),
-                _ => None,
-            })
-            .collect();
+        let owned = self.owned();
         let mut components = Vec::new();
         for (path, live) in &self.files {
             let Found::Packages {
@@ -262,8 +325,7 @@ impl<'a> Merge<'a> {
             else {
                 continue;
             };
-            // The distribution's own package speaks for its files.
-            if !detector.is_os() && owned.iter().any(|owned| owned.contains(path)) {
+            if !detector.is_os() && owned.contains(path) {
                 continue;
             }
             for (package, origin) in packages.iter().zip(&live.origins) {
@@ -364,3 +426,7 @@ fn is_below(path: &str, directory: &str) -> bool {
 #[cfg(test)]
 #[path = "image_tests.rs"]
 mod tests;
+
+#[cfg(test)]
+#[path = "image_model_tests.rs"]
+mod model_tests;

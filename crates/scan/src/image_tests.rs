@@ -33,7 +33,7 @@ fn merged(layers: &[LayerInventory]) -> Vec<(String, usize)> {
     let digests: Vec<_> = (0..layers.len())
         .map(|place| Digest::of(&[place as u8]))
         .collect();
-    let contents = merge(digests.iter().zip(layers));
+    let contents = merge(digests.iter().zip(layers)).unwrap();
     let place = |digest: &Option<Digest>| {
         let digest = digest.as_ref().unwrap();
         digests.iter().position(|other| other == digest).unwrap()
@@ -173,7 +173,7 @@ fn builds_add_up_and_the_uppermost_names_the_image() {
         Some("a-1-1"),
     );
     let digests = [Digest::of(b"0"), Digest::of(b"1")];
-    let contents = merge(digests.iter().zip([&base, &upper]));
+    let contents = merge(digests.iter().zip([&base, &upper])).unwrap();
     let build = contents.os.unwrap().build.unwrap();
     assert_eq!(build.content_sets, ["a", "b"]);
     assert_eq!(build.nvr.as_deref(), Some("a-1-1"));
@@ -214,7 +214,7 @@ fn a_database_that_is_linked_to_and_was_not_read_is_missed() {
     base.links.insert("var/lib/dpkg".into(), "data/dpkg".into());
     base.paths.insert("data/dpkg/status");
     base.paths.seal();
-    let contents = merge([(&Digest::of(b"0"), &base)]);
+    let contents = merge([(&Digest::of(b"0"), &base)]).unwrap();
     let paths: Vec<_> = contents.incomplete.iter().map(|one| &one.path).collect();
     assert_eq!(paths, [STATUS]);
 }
@@ -224,7 +224,7 @@ fn licences_come_from_where_the_package_keeps_them() {
     let mut base = layer(&[(STATUS, &["a", "b"])]);
     let path = "usr/share/doc/a/copyright".into();
     base.files.insert(path, Found::Licence("MIT".into()));
-    let contents = merge([(&Digest::of(b"0"), &base)]);
+    let contents = merge([(&Digest::of(b"0"), &base)]).unwrap();
     let licences: Vec<_> = contents
         .components
         .iter()

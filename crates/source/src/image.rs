@@ -12,6 +12,7 @@ use muster_api::Platform;
 use muster_registry::{Digest, ImageConfig};
 use muster_scan::image::merge;
 use muster_scan::layer::{Layer, LayerInventory};
+use muster_scan::limits::Exceeded;
 use muster_scan::sbom::{Bill, Subject};
 use std::cmp::Reverse;
 use std::collections::HashMap;
@@ -105,13 +106,19 @@ pub(crate) async fn scan(
         platform,
         parts,
     } = image;
+    let attempt = format!("reading {}", subject.name);
     let merged = move || {
         let layers = parts
             .iter()
             .filter_map(|part| found.get_key_value(&part.diff_id));
-        Bill::new(subject, merge(layers))
+        Ok(Bill::new(subject, merge(layers)?))
     };
-    let bill = tokio::task::spawn_blocking(merged).await?;
+    let bill: Result<Bill, Exceeded> = tokio::task::spawn_blocking(merged).await?;
+    let bill = bill.map_err(|Exceeded { what, limit }| Error::TooLarge {
+        attempt,
+        what,
+        limit,
+    })?;
     Ok(Scanned { bill, platform })
 }
 

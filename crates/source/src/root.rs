@@ -6,7 +6,7 @@ use crate::feed::Watched;
 use crate::options::Options;
 use crate::tree::Tree;
 use muster_scan::image::merge;
-use muster_scan::layer;
+use muster_scan::layer::{self, LayerError};
 use muster_scan::sbom::{Bill, Subject};
 use std::path::Path;
 use std::sync::Arc;
@@ -28,7 +28,12 @@ pub(crate) async fn bill(root: &Path, options: &Options) -> Result<Bill, Error> 
             source,
         })?;
         progress.layer_done(&name, false);
-        let mut contents = merge([(&layer.diff_id, &layer.inventory)]);
+        let contents = merge([(&layer.diff_id, &layer.inventory)]);
+        let mut contents = contents.map_err(|exceeded| Error::Layer {
+            layer: "the tree".into(),
+            image: name.clone(),
+            source: LayerError::Limit(exceeded),
+        })?;
         for component in &mut contents.components {
             component.layer = None;
         }

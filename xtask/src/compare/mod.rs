@@ -174,7 +174,7 @@ fn tell(
 
 fn ours(archive: &Path) -> Result<Bill> {
     let read = layer::read(File::open(archive)?, &Limits::DEFAULT)?;
-    let contents = image::merge([(&read.diff_id, &read.inventory)]);
+    let contents = image::merge([(&read.diff_id, &read.inventory)])?;
     let bill = Bill::new(Subject::default(), contents);
     for one in &bill.incomplete {
         eprintln!("  ours does not understand {}: {}", one.path, one.reason);

@@ -43,7 +43,7 @@ fn bill(name: &str, layers: &[Layer]) -> Bill {
         .iter()
         .map(|layer| layer::read(&*layer.blob().bytes, &Limits::DEFAULT).unwrap())
         .collect();
-    let contents = merge(layers.iter().map(|one| (&one.diff_id, &one.inventory)));
+    let contents = merge(layers.iter().map(|one| (&one.diff_id, &one.inventory))).unwrap();
     assert!(contents.incomplete.is_empty(), "{name}: {contents:?}");
     Bill::new(Subject::default(), contents)
 }

@@ -6,6 +6,7 @@ use base64::engine::general_purpose::STANDARD_NO_PAD;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use sha2::{Digest as _, Sha256};
+use std::collections::HashSet;
 
 /// The path without leading slashes and dots; nothing where it leads out of the root. The root
 /// itself is the empty path.
@@ -32,11 +33,6 @@ pub(crate) fn target(path: &str, link: &str) -> Option<String> {
     normal(&format!("{parent}/{link}"))
 }
 
-/// The directories above a path, outermost first.
-pub(crate) fn above(path: &str) -> impl Iterator<Item = &str> {
-    path.match_indices('/').map(|(end, _)| &path[..end])
-}
-
 /// A set of paths that can be asked, but not listed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PathSet(Vec<u64>);
@@ -55,14 +51,32 @@ impl PathSet {
 
     /// Whether the path is in the set.
     pub fn contains(&self, path: &str) -> bool {
-        self.0.binary_search(&number(path)).is_ok()
+        self.has(number(path))
     }
 
     pub(crate) fn contains_any(&self, numbers: &[u64]) -> bool {
-        !self.0.is_empty()
-            && numbers
-                .iter()
-                .any(|number| self.0.binary_search(number).is_ok())
+        !self.0.is_empty() && numbers.iter().any(|number| self.has(*number))
+    }
+
+    fn has(&self, number: u64) -> bool {
+        #[cfg(test)]
+        count_look();
+        self.0.binary_search(&number).is_ok()
+    }
+
+    /// Those of some paths that are in one of the sets at least. Every number of every set is looked
+    /// up once.
+    pub(crate) fn in_any<'p>(paths: impl Iterator<Item = &'p str>, sets: &[&PathSet]) -> PathSet {
+        let paths: HashSet<u64> = paths.map(number).collect();
+        let numbers = sets.iter().flat_map(|set| &set.0).copied();
+        let is_asked = |number: &u64| {
+            #[cfg(test)]
+            count_look();
+            paths.contains(number)
+        };
+        let mut found = PathSet(numbers.filter(is_asked).collect());
+        found.seal();
+        found
     }
 
     /// How many paths there are.
@@ -76,22 +90,42 @@ impl PathSet {
     }
 }
 
-/// What an upper layer must have to hide the file at `path`: something of that name, be it a file
-/// or a directory, or a file where one of the directories above was.
+/// What an upper layer must have to hide the file at `path`: a file where one of the directories above
+/// was, outermost first, then something of that name, be it a file or a directory.
 pub(crate) fn hidden_by(path: &str) -> Vec<u64> {
-    let directory = format!("{path}/");
-    above(path)
-        .chain([path, directory.as_str()])
-        .map(number)
-        .collect()
+    let mut hasher = Sha256::new();
+    let mut numbers: Vec<u64> = path
+        .split_inclusive('/')
+        .map(|part| {
+            hasher.update(part.strip_suffix('/').unwrap_or(part).as_bytes());
+            let number = start(&hasher.clone().finalize());
+            hasher.update(b"/");
+            number
+        })
+        .collect();
+    numbers.push(start(&hasher.finalize()));
+    numbers
 }
 
 /// The start of the path's SHA-256: two paths that share it would have to be looked for.
 fn number(path: &str) -> u64 {
-    let hash = Sha256::digest(path.as_bytes());
-    hash.iter()
-        .take(8)
-        .fold(0, |number, byte| number << 8 | u64::from(*byte))
+    start(&Sha256::digest(path.as_bytes()))
+}
+
+fn start(hash: &[u8]) -> u64 {
+    let first = hash.iter().take(8);
+    first.fold(0, |number, byte| number << 8 | u64::from(*byte))
+}
+
+#[cfg(test)]
+thread_local! {
+    /// How often a set was asked for a number.
+    pub(crate) static LOOKS: std::cell::Cell<usize> = const { std::cell::Cell::new(0) };
+}
+
+#[cfg(test)]
+fn count_look() {
+    LOOKS.set(LOOKS.get() + 1);
 }
 
 impl Serialize for PathSet {
@@ -152,7 +186,30 @@ mod tests {
         ] {
             assert_eq!(target(path, link).as_deref(), leads, "{path}");
         }
-        assert_eq!(above("a/b/c").collect::<Vec<_>>(), ["a", "a/b"]);
+    }
+
+    #[test]
+    fn a_file_is_hidden_by_its_path_and_by_files_in_the_place_of_its_directories() {
+        for (path, hiding) in [
+            ("a/bc/d", &["a", "a/bc", "a/bc/d", "a/bc/d/"][..]),
+            ("a", &["a", "a/"]),
+        ] {
+            let numbers: Vec<u64> = hiding.iter().map(|path| number(path)).collect();
+            assert_eq!(hidden_by(path), numbers, "{path}");
+        }
+    }
+
+    #[test]
+    fn paths_are_found_in_any_of_several_sets() {
+        let set = |paths: &[&str]| {
+            let mut set = PathSet::default();
+            paths.iter().for_each(|path| set.insert(path));
+            set.seal();
+            set
+        };
+        let (first, second) = (set(&["a", "b"]), set(&["b", "c"]));
+        let found = PathSet::in_any(["b", "c", "d"].into_iter(), &[&first, &second]);
+        assert_eq!(found, set(&["b", "c"]));
     }
 
     #[test]

@@ -4,6 +4,7 @@
 
 use super::inventory::{ANALYZER_VERSION, LayerInventory};
 use super::path;
+use super::wanted::leads_to_a_database;
 use crate::limits::{Exceeded, Limits};
 
 /// Why something that was kept is not an inventory.
@@ -41,6 +42,11 @@ impl LayerInventory {
             .chain(links.clone().map(|(path, _)| path));
         for path in paths {
             check(path, false, limits)?;
+        }
+        // So there are only a few of them.
+        let mut others = links.clone().map(|(path, _)| path);
+        if let Some(path) = others.find(|path| !leads_to_a_database(path)) {
+            return Err(RecallError::Path(path.clone()));
         }
         // The root itself can be hidden, and linked to.
         for path in links.map(|(_, target)| target).chain(&inventory.opaque) {
@@ -110,7 +116,7 @@ mod tests {
             },
             "whiteouts": ["etc/passwd"],
             "opaque": ["", "usr"],
-            "links": {"lib": "usr/lib", "top": ""},
+            "links": {"lib": "usr/lib", "var": ""},
             "incomplete": [{"path": "", "reason": "a path leads out of the image"}],
         })
     }
@@ -126,7 +132,7 @@ mod tests {
 
     #[test]
     fn what_no_layer_yields_is_refused() {
-        let changes: [(&str, Value); 13] = [
+        let changes: [(&str, Value); 14] = [
             ("/version", json!(ANALYZER_VERSION + 1)),
             ("/version", json!("1")),
             ("/files", json!({"../etc/shadow": "nothing"})),
@@ -136,8 +142,9 @@ mod tests {
             ("/files", json!({"a": {"unheard": 1}})),
             ("/whiteouts", json!(["."])),
             ("/opaque", json!(["a/"])),
-            ("/links", json!({"a": "../b"})),
-            ("/links", json!({"a": "x".repeat(5000)})),
+            ("/links", json!({"usr": "../b"})),
+            ("/links", json!({"opt": "b"})),
+            ("/links", json!({"usr": "x".repeat(5000)})),
             ("/files", json!({"a": {"owned": "no base64"}})),
             ("/incomplete", json!([[[[[]]]]])),
         ];

@@ -46,7 +46,7 @@ fn layer(compression: &[&str]) -> Vec<u8> {
 fn bill(blob: &[u8]) -> Bill {
     let layer = layer::read(blob, &Limits::DEFAULT).unwrap();
     assert_eq!(layer.digest, Digest::of(blob));
-    let contents = merge([(&layer.diff_id, &layer.inventory)]);
+    let contents = merge([(&layer.diff_id, &layer.inventory)]).unwrap();
     let subject = Subject {
         name: "machine".into(),
         digest: Digest::of(b"manifest").to_string(),
@@ -197,7 +197,7 @@ fn the_packages_of_a_fresh_debian_are_those_that_dpkg_lists() {
     let mut tar = muster_testkit::debian::archive(&root).unwrap();
     let layer = layer::read(tar.stdout.take().unwrap(), &Limits::DEFAULT).unwrap();
     assert!(tar.wait().unwrap().success());
-    let contents = merge([(&layer.diff_id, &layer.inventory)]);
+    let contents = merge([(&layer.diff_id, &layer.inventory)]).unwrap();
     let bill = Bill::new(Subject::default(), contents);
     // Everything there is the distribution's: no file of its packages counts a second time.
     assert_eq!(lines(&bill), expected);

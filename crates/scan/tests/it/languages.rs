@@ -18,7 +18,7 @@ fn scanned(directory: &Path) -> Contents {
         .expect("tar runs");
     let layer = layer::read(tar.stdout.take().unwrap(), &Limits::DEFAULT).unwrap();
     assert!(tar.wait().unwrap().success());
-    merge([(&layer.diff_id, &layer.inventory)])
+    merge([(&layer.diff_id, &layer.inventory)]).unwrap()
 }
 
 fn packages(contents: &Contents, detector: Detector) -> BTreeSet<(String, String)> {
