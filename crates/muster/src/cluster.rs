@@ -1,6 +1,6 @@
 //! The cluster that a role works in, as flags, and a client of its kube-apiserver.
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use clap::Args;
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
@@ -43,13 +43,10 @@ impl Cluster {
         server: &str,
         authorities: Vec<u8>,
     ) -> Result<kube::Client> {
-        let mut config = self.config().await?;
-        let wrong = || format!("preparing to talk to {server}");
-        config.cluster_url = server.parse().with_context(wrong)?;
-        let roots = CertificateDer::pem_slice_iter(&authorities);
-        let roots = roots.map(|root| root.map(|root| root.to_vec()));
-        config.root_cert = Some(roots.collect::<Result<_, _>>().with_context(wrong)?);
-        kube::Client::try_from(config).with_context(wrong)
+        let config = self.config().await?;
+        let config = redirect(config, server, &authorities);
+        let client = config.and_then(|config| Ok(kube::Client::try_from(config)?));
+        client.with_context(|| format!("preparing to talk to {server}"))
     }
 
     async fn config(&self) -> Result<kube::Config> {
@@ -71,3 +68,24 @@ impl Cluster {
         Ok(config)
     }
 }
+
+/// The same credentials for another server, which proves itself by these authorities and by nothing
+/// that holds for kube-apiserver. Inside a cluster kube trusts `root_cert_file`, the ServiceAccount's
+/// `ca.crt`, over `root_cert`.
+fn redirect(mut config: kube::Config, server: &str, authorities: &[u8]) -> Result<kube::Config> {
+    let roots = CertificateDer::pem_slice_iter(authorities);
+    let roots: Vec<Vec<u8>> = roots
+        .map(|root| root.map(|root| root.to_vec()))
+        .collect::<Result<_, _>>()
+        .context("reading the CA certificates")?;
+    ensure!(!roots.is_empty(), "there is no CA certificate");
+    config.cluster_url = server.parse()?;
+    config.root_cert = Some(roots);
+    config.root_cert_file = None;
+    config.accept_invalid_certs = false;
+    config.tls_server_name = None;
+    Ok(config)
+}
+
+#[cfg(test)]
+mod tests;

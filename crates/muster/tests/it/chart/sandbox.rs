@@ -1,7 +1,7 @@
 //! What a kubelet does with a pod, as far as a process needs it: files of Secrets where they are mounted,
-//! variables, arguments and a token. A process has neither a file system nor a network of its own, so
-//! mounted directories are elsewhere and addresses are others; [`Sandbox::replaced`] is all that is
-//! changed of what the chart says.
+//! variables, arguments, and the token and CA certificate of its ServiceAccount where every pod has them. A process
+//! has neither a file system nor a network of its own, so mounted directories are elsewhere and addresses are others;
+//! [`Sandbox::replaced`] is all that is changed of what the chart says.
 
 use super::{NAMESPACE, text};
 use anyhow::{Context, Result, ensure};
@@ -21,6 +21,12 @@ use std::time::Duration;
 
 /// How long a role may take to be ready.
 const START: Duration = Duration::from_secs(90);
+
+/// Where a pod finds its ServiceAccount.
+const ACCOUNT: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
+/// Runs a program with the files of a ServiceAccount where a pod has them, in a mount namespace of its own.
+const POD: &str =
+    r#"mount -t tmpfs tmpfs /run && mkdir -p "$2" && cp "$1"/* "$2" && shift 2 && exec "$@""#;
 
 /// A machine for the pods of a release.
 pub(super) struct Sandbox<'a> {
@@ -56,8 +62,14 @@ impl Sandbox<'_> {
         let arguments = container["args"].as_array().into_iter().flatten();
         let arguments = arguments.filter_map(Value::as_str);
         let arguments: Vec<String> = arguments.map(|said| self.replaced(said, &mounts)).collect();
+        let account = self.account(role, pod)?;
+        let server = self.administrator.server.strip_prefix("https://");
+        let (host, port) = server
+            .and_then(|server| server.rsplit_once(':'))
+            .context("a port")?;
         let mut variables = vec![
-            ("KUBECONFIG".to_owned(), self.account(role, pod)?),
+            ("KUBERNETES_SERVICE_HOST".to_owned(), host.to_owned()),
+            ("KUBERNETES_SERVICE_PORT".into(), port.to_owned()),
             ("PATH".into(), std::env::var("PATH")?),
         ];
         for variable in container["env"].as_array().into_iter().flatten() {
@@ -72,7 +84,17 @@ impl Sandbox<'_> {
                 .map(|(name, value)| ((*name).into(), value.clone())),
         );
         let command = move || {
-            let mut command = Command::new(super::MUSTER);
+            let mut command = Command::new("unshare");
+            command.args([
+                "--user",
+                "--map-root-user",
+                "--mount",
+                "sh",
+                "-c",
+                POD,
+                "sh",
+            ]);
+            command.arg(&account).args([ACCOUNT, super::MUSTER]);
             command.args(&arguments).env_clear();
             command.envs(variables.iter().map(|(name, value)| (name, value)));
             command
@@ -91,20 +113,19 @@ impl Sandbox<'_> {
         Ok(serde_json::from_str(&self.kubectl.succeed(&arguments)?)?)
     }
 
-    /// A kubeconfig with a token of the pod's account, as a file.
-    fn account(&self, role: &str, pod: &Value) -> Result<String> {
+    /// A directory with what a pod is given of its account.
+    fn account(&self, role: &str, pod: &Value) -> Result<PathBuf> {
         let account = text(pod, "/serviceAccountName");
         let token = self
             .kubectl
             .succeed(&["-n", NAMESPACE, "create", "token", account])?;
-        let kubeconfig = Kubeconfig {
-            token: Some(token.trim().into()),
-            certificate: None,
-            ..self.administrator.clone()
-        };
-        let path = self.directory.join(&format!("{role}.kubeconfig"));
-        fs::write(&path, kubeconfig.render())?;
-        Ok(path.display().to_string())
+        let authority = self.administrator.authority.as_ref();
+        let path = self.directory.join(&format!("{role}-account"));
+        fs::create_dir_all(&path)?;
+        fs::write(path.join("token"), token.trim())?;
+        fs::write(path.join("ca.crt"), authority.context("an authority")?)?;
+        fs::write(path.join("namespace"), NAMESPACE)?;
+        Ok(path)
     }
 
     /// Makes the volumes of a pod; returns where its container has them and where they are.
