@@ -1,5 +1,7 @@
 //! The cluster that a role works in, as flags, and a client of its kube-apiserver.
 
+pub(crate) mod version;
+
 use anyhow::{Context, Result, ensure};
 use clap::Args;
 use rustls::pki_types::CertificateDer;

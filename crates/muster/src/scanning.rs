@@ -3,7 +3,7 @@
 //! it. Each waits for the servers it needs and says so.
 
 use crate::auditing::{Auditing, Audits, Surroundings};
-use crate::cluster::Cluster;
+use crate::cluster::{Cluster, version};
 use crate::health::{Counted, Data, Health};
 use crate::inspect::{Origin, Reach};
 use crate::nats::Nats;
@@ -104,6 +104,11 @@ pub(crate) fn operator(command: Operator) -> Result<()> {
             workloads: command.workload_scan == Switch::On,
         };
         let client = command.cluster.client().await?;
+        let health = command.health.serve(Data::Elsewhere).await?;
+        tokio::select! {
+            told = told_to_stop() => return told,
+            is_supported = version::require(&client) => is_supported?,
+        }
         // Whoever writes waits for an answer, so it does not wait for NATS, nor for a leader.
         let answering = CancellationToken::new();
         let webhook = command
@@ -131,7 +136,6 @@ pub(crate) fn operator(command: Operator) -> Result<()> {
         let auditor = election.clone().for_duty(&duty);
         // Judging what is there needs no queue, so it does not wait for one.
         let auditing = tokio::spawn(audited(audits, auditor, enough.clone()));
-        let health = command.health.serve(Data::Elsewhere).await?;
         let lived = live(client, &command.nats, settings, health, lead).await;
         enough.cancel();
         auditing.await.context("auditing")?;

@@ -101,9 +101,12 @@ fn wrong_values_are_refused_with_the_place_and_the_reason() -> Result<()> {
 fn a_cluster_that_is_too_old_is_refused() -> Result<()> {
     let (chart, helm) = (chart(), Helm::new()?);
     for (version, fine) in [
-        ("v1.27.16", false),
-        ("v1.28.0", true),
-        ("v1.28.5-eks-1", true),
+        ("v1.28.0", false),
+        ("v1.30.14", false),
+        ("v1.30.14-eks-1", false),
+        ("v1.31.0", true),
+        ("v1.31.4+k3s1", true),
+        ("v1.31.5-eks-1", true),
     ] {
         let mut arguments = vec!["template", "muster", &chart, "--kube-version", version];
         let values = values(Some("minimal"));
