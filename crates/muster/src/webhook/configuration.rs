@@ -2,6 +2,8 @@
 //! our own kinds are asked about, so a fault of ours keeps nobody from anything else; those wait
 //! for an answer, because a rule that holds only sometimes is none. What our own roles write on the
 //! way is asked about only where their word is not enough, so that scans go on while nobody answers.
+//! The WorkloadScanConfiguration is an exception: administrators alone write it, Helm at a time at which
+//! operators only just start, and without it nothing is scanned. It is stored if no operator answers.
 
 use super::MANAGER;
 use anyhow::{Context, Result};
@@ -11,7 +13,7 @@ use http::Uri;
 use k8s_openapi::api::admissionregistration::v1::{
     MutatingWebhookConfiguration, ValidatingWebhookConfiguration,
 };
-use kube::api::{Patch, PatchParams};
+use kube::api::{ApiResource, DynamicObject, Patch, PatchParams};
 use kube::{Api, Client};
 use muster_api::guard::{Accounts, MANAGED_BY, WORKLOAD_SCAN};
 use muster_api::scanner;
@@ -55,6 +57,14 @@ impl Place {
         }
     }
 
+    /// Where a server there is asked.
+    pub(super) fn address(&self) -> String {
+        match self {
+            Place::Service { namespace, name } => format!("https://{name}.{namespace}.svc:443"),
+            Place::Url(url) => url.to_string(),
+        }
+    }
+
     fn client(&self, path: &str, bundle: Option<&str>) -> Value {
         let mut client = match self {
             Place::Service { namespace, name } => json!({
@@ -69,6 +79,32 @@ impl Place {
         }
         client
     }
+}
+
+/// Reads both configurations, those that exist.
+pub(super) async fn read(client: &Client) -> kube::Result<[Option<DynamicObject>; 2]> {
+    let [mutating, validating] = resources().map(|resource| async move {
+        let api: Api<DynamicObject> = Api::all_with(client.clone(), &resource);
+        // A patch that says nothing and is only tried reads the object, with no other right than that
+        // with which it was written.
+        let tried = PatchParams {
+            dry_run: true,
+            ..PatchParams::default()
+        };
+        match api.patch(NAME, &tried, &Patch::Merge(json!({}))).await {
+            Err(kube::Error::Api(refused)) if refused.code == 404 => Ok(None),
+            found => found.map(Some),
+        }
+    });
+    Ok([mutating.await?, validating.await?])
+}
+
+/// The kinds of the two configurations.
+pub(super) fn resources() -> [ApiResource; 2] {
+    [
+        ApiResource::erase::<MutatingWebhookConfiguration>(&()),
+        ApiResource::erase::<ValidatingWebhookConfiguration>(&()),
+    ]
 }
 
 /// Tells kube-apiserver; what it knows already changes nothing.
@@ -96,13 +132,21 @@ pub(super) async fn apply(
 
 pub(super) fn mutating_of(place: &Place, accounts: &Accounts, bundle: Option<&str>) -> Value {
     let kinds = scanner::kinds();
-    let all: Vec<&Kind> = kinds.iter().collect();
-    let mut webhook = webhook("defaults", place.client(DEFAULTS, bundle), "None");
-    webhook["rules"] = json!([rule(&all, "", &["CREATE", "UPDATE"])]);
-    webhook["reinvocationPolicy"] = json!("Never");
+    let (configurations, others): (Vec<&Kind>, _) = kinds.iter().partition(is_configuration);
     let doubtful = format!("{} && {STAYING}", is_stranger(accounts));
-    webhook["matchConditions"] = asked_if("strangers", &doubtful);
-    configuration("MutatingWebhookConfiguration", vec![webhook])
+    let defaults = |name, kinds: &[&Kind]| {
+        let mut webhook = webhook(name, place.client(DEFAULTS, bundle), "None");
+        webhook["rules"] = json!([rule(kinds, "", &["CREATE", "UPDATE"])]);
+        webhook["reinvocationPolicy"] = json!("Never");
+        webhook["matchConditions"] = asked_if("strangers", &doubtful);
+        webhook
+    };
+    let mut late = defaults("configuration-defaults", &configurations);
+    late["failurePolicy"] = json!("Ignore");
+    configuration(
+        "MutatingWebhookConfiguration",
+        vec![defaults("defaults", &others), late],
+    )
 }
 
 pub(super) fn validating_of(place: &Place, accounts: &Accounts, bundle: Option<&str>) -> Value {
@@ -118,16 +162,22 @@ pub(super) fn validating_of(place: &Place, accounts: &Accounts, bundle: Option<&
         named(&["Registry"]),
     );
     let is_job = |kind: &Kind| jobs.iter().any(|job| job.kind == kind.kind);
-    let others: Vec<&Kind> = kinds.iter().filter(|kind| !is_job(kind)).collect();
+    let others = kinds.iter().filter(|kind| !is_job(kind));
+    let (configurations, others): (Vec<&Kind>, _) = others.partition(is_configuration);
     let client = || place.client(VERDICT, bundle);
-    let mut objects = webhook("objects", client(), "None");
-    objects["rules"] = json!([rule(&others, "", &["CREATE", "UPDATE"])]);
     let doubtful = format!(
         "({} && {STAYING}) || ({})",
         is_stranger(accounts),
         is_managed(accounts)
     );
-    objects["matchConditions"] = asked_if("strangers-or-managed", &doubtful);
+    let objects = |name, kinds: &[&Kind]| {
+        let mut webhook = webhook(name, client(), "None");
+        webhook["rules"] = json!([rule(kinds, "", &["CREATE", "UPDATE"])]);
+        webhook["matchConditions"] = asked_if("strangers-or-managed", &doubtful);
+        webhook
+    };
+    let mut late = objects("configurations", &configurations);
+    late["failurePolicy"] = json!("Ignore");
     // What the workload scan manages is guarded by every door; others go by these unasked, so that
     // a namespace can be deleted whoever answers.
     let mut managed = webhook("managed", client(), "None");
@@ -146,8 +196,13 @@ pub(super) fn validating_of(place: &Place, accounts: &Accounts, bundle: Option<&
     claims["matchConditions"] = asked_if("strangers-or-created", &claiming);
     configuration(
         "ValidatingWebhookConfiguration",
-        vec![objects, managed, claims],
+        vec![objects("objects", &others), late, managed, claims],
     )
+}
+
+/// Whether a kind is the WorkloadScanConfiguration.
+fn is_configuration(kind: &&Kind) -> bool {
+    kind.kind == "WorkloadScanConfiguration"
 }
 
 /// Whether an object is to stay, in CEL: of one on its way out nothing is asked but by whom.
@@ -227,10 +282,13 @@ mod tests {
             validating_of(&service(), &accounts, None),
         ] {
             for webhook in configuration["webhooks"].as_array().unwrap() {
-                assert_eq!(webhook["failurePolicy"], "Fail");
                 for rule in webhook["rules"].as_array().unwrap() {
                     assert_eq!(rule["apiGroups"], json!([scanner::GROUP]));
                     let resources = rule["resources"].as_array().unwrap();
+                    // Helm writes it while operators start.
+                    let is_late = rule["resources"] == json!(["workloadscanconfigurations"]);
+                    let policy = if is_late { "Ignore" } else { "Fail" };
+                    assert_eq!(webhook["failurePolicy"], policy, "{rule}");
                     assert!(!resources.is_empty(), "{rule}");
                     asked.extend(resources.iter().map(Value::to_string));
                 }
@@ -267,6 +325,10 @@ mod tests {
             assert_eq!(client["url"], address, "{client}");
             assert_eq!(client["caBundle"], "cGVt");
         }
+        assert_eq!(
+            service().address(),
+            "https://muster-operator.muster.svc:443"
+        );
         let client = service().client(DEFAULTS, None);
         assert_eq!(client["service"]["path"], DEFAULTS);
         assert_eq!(client.get("caBundle"), None);

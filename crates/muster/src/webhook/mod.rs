@@ -5,7 +5,9 @@
 
 mod configuration;
 mod keys;
+mod reach;
 mod registration;
+mod release;
 mod reviewer;
 mod secret;
 mod withdrawal;

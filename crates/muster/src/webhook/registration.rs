@@ -1,10 +1,13 @@
 //! What kube-apiserver must know of the webhooks, kept in order as long as they are answered: their
 //! certificate is renewed, and whoever vouches for it is told; and taken back where nobody answers.
+//! Nothing is registered before the webhooks answer at the address that kube-apiserver will ask.
 //! Looking again is the only way by which anything is put right, so it does not matter what went
 //! wrong, or for whom.
 
 use super::configuration::{self, Place};
 use super::keys::Keys;
+use super::reach;
+use super::release::Release;
 use super::secret::Keeper;
 use super::withdrawal::withdraw;
 use anyhow::{Context, Result};
@@ -21,6 +24,8 @@ use tokio_util::sync::CancellationToken;
 const LOOK: Duration = Duration::from_secs(30);
 /// How soon again when that failed, or where files may change.
 const AGAIN: Duration = Duration::from_secs(2);
+/// The webhooks are asked this often before a warning says that they do not answer, and between two warnings.
+const QUESTIONS: usize = 15;
 /// How often what is not to be there is looked for: replicas from before put it back until they are
 /// gone.
 const FAREWELLS: usize = 10;
@@ -103,6 +108,42 @@ impl Certificate {
     }
 }
 
+/// What a look at the configurations led to.
+enum Looked {
+    /// Nothing: they were written a moment ago.
+    Recent,
+    Written,
+    /// Nothing: Helm may be deleting the release.
+    Left,
+}
+
+/// Waits until the webhooks answer at their address; false if they are to stop before.
+async fn answering(place: &Place, certificate: &mut Certificate, stop: &CancellationToken) -> bool {
+    for number in 1.. {
+        let asked = async {
+            let bundle = certificate.look().await?;
+            reach::ask(place, bundle.as_deref()).await
+        };
+        let asked = tokio::select! {
+            asked = asked => asked,
+            () = stop.cancelled() => return false,
+        };
+        let Err(error) = asked else {
+            return true;
+        };
+        let error = format!("{error:#}");
+        match number % QUESTIONS {
+            0 => tracing::warn!(error, "the webhooks are not registered yet; retrying"),
+            _ => tracing::debug!(error, "the webhooks are not registered yet; retrying"),
+        }
+        tokio::select! {
+            () = tokio::time::sleep(AGAIN) => {}
+            () = stop.cancelled() => return false,
+        }
+    }
+    false
+}
+
 /// Tells kube-apiserver where to ask, again and again: a certificate changes, and what somebody
 /// deleted or edited is put right.
 pub(super) async fn register(
@@ -112,17 +153,26 @@ pub(super) async fn register(
     mut certificate: Certificate,
     stop: &CancellationToken,
 ) {
+    if !answering(place, &mut certificate, stop).await {
+        return;
+    }
     let mut told: Option<(Option<String>, Instant)> = None;
+    let mut release = Release::default();
     loop {
         let look = async {
             let bundle = certificate.look().await?;
             let known = told
                 .as_ref()
                 .is_some_and(|(known, at)| *known == bundle && at.elapsed() < LOOK);
-            if !known {
-                configuration::apply(client, place, accounts, bundle.as_deref()).await?;
+            if known {
+                return Ok((bundle, Looked::Recent));
             }
-            Ok::<_, anyhow::Error>((bundle, known))
+            let found = configuration::read(client).await;
+            if !release.lets_write(&found.context("reading the webhook configurations")?) {
+                return Ok((bundle, Looked::Left));
+            }
+            configuration::apply(client, place, accounts, bundle.as_deref()).await?;
+            Ok::<_, anyhow::Error>((bundle, Looked::Written))
         };
         let looked = tokio::select! {
             looked = tokio::time::timeout(LOOK, look) => looked,
@@ -130,8 +180,12 @@ pub(super) async fn register(
         };
         let looked = looked.context("kube-apiserver takes too long").flatten();
         let pause = match looked {
-            Ok((_, true)) => certificate.pause(),
-            Ok((bundle, false)) => {
+            Ok((_, Looked::Recent)) => certificate.pause(),
+            Ok((bundle, Looked::Left)) => {
+                told = Some((bundle, Instant::now()));
+                certificate.pause()
+            }
+            Ok((bundle, Looked::Written)) => {
                 let before = told.replace((bundle.clone(), Instant::now()));
                 if before.is_none_or(|(before, _)| before != bundle) {
                     tracing::info!("registered the webhooks");

@@ -3,35 +3,22 @@
 //! installation wrote itself is touched.
 
 use super::MANAGER;
-use super::configuration::{NAME, PART_OF};
-use k8s_openapi::api::admissionregistration::v1::{
-    MutatingWebhookConfiguration, ValidatingWebhookConfiguration,
-};
-use kube::api::{ApiResource, DeleteParams, DynamicObject, Patch, PatchParams, Preconditions};
+use super::configuration::{self, NAME, PART_OF};
+use kube::api::{DeleteParams, DynamicObject, Preconditions};
 use kube::{Api, Client, ResourceExt};
-use serde_json::json;
 
 /// Deletes both configurations, if they are this installation's.
 pub(super) async fn withdraw(client: &Client, installation: &str) -> kube::Result<()> {
-    for resource in [
-        ApiResource::erase::<MutatingWebhookConfiguration>(&()),
-        ApiResource::erase::<ValidatingWebhookConfiguration>(&()),
-    ] {
-        let api: Api<DynamicObject> = Api::all_with(client.clone(), &resource);
-        // A patch that says nothing and is only tried reads the object, with no other right than that
-        // with which it was written.
-        let tried = PatchParams {
-            dry_run: true,
-            ..PatchParams::default()
-        };
-        let told = match api.patch(NAME, &tried, &Patch::Merge(json!({}))).await {
-            Err(kube::Error::Api(refused)) if refused.code == 404 => continue,
-            told => told?,
+    let found = configuration::read(client).await?;
+    for (resource, found) in configuration::resources().into_iter().zip(found) {
+        let Some(told) = found else {
+            continue;
         };
         if !is_ours(&told, installation) {
             tracing::debug!(kind = resource.kind, name = NAME, "somebody else's, left");
             continue;
         }
+        let api: Api<DynamicObject> = Api::all_with(client.clone(), &resource);
         let exactly = DeleteParams {
             preconditions: Some(Preconditions {
                 uid: told.uid(),
@@ -71,7 +58,7 @@ mod tests {
     use super::super::configuration::{Place, mutating_of, validating_of};
     use super::*;
     use muster_api::guard::Accounts;
-    use serde_json::Value;
+    use serde_json::{Value, json};
 
     #[test]
     fn only_what_this_installation_told_is_taken_back() {

@@ -10,6 +10,7 @@ mod rendered;
 mod rights;
 mod sandbox;
 mod started;
+mod webhooks;
 
 use anyhow::{Context, Result};
 use muster_testkit::helm::Helm;

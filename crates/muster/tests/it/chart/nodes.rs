@@ -112,8 +112,10 @@ impl Nodes {
         let mut role = self.sandbox(health).start("operator", &asked)?;
         role.wait_ready(|| answers(health, "/readyz"))?;
         self.roles.push(role);
-        let probe = ["get", "validatingwebhookconfiguration", "muster"];
-        self.wait("the webhooks", &probe)
+        wait::until("the webhooks", LIMIT, || {
+            Ok((!super::webhooks::names(&self.kubectl)?.is_empty()).then_some(()))
+        })
+        .with_context(|| self.log())
     }
 
     /// Runs `muster worker`.

@@ -220,6 +220,8 @@ fn values_decide_what_is_there() -> Result<()> {
             values(None),
             &[
                 "WorkloadScanConfiguration default",
+                "MutatingWebhookConfiguration muster",
+                "ValidatingWebhookConfiguration muster",
                 "StatefulSet muster-postgresql",
                 "StatefulSet muster-nats",
                 "Secret muster-storage-tls",
@@ -266,6 +268,14 @@ fn values_decide_what_is_there() -> Result<()> {
                 "StatefulSet muster-nats",
                 "NetworkPolicy muster-nats",
                 "CustomResourceDefinition policyreports.wgpolicyk8s.io",
+            ],
+        ),
+        (
+            vec!["--set=operator.webhook=false".into()],
+            &["Deployment muster-operator"],
+            &[
+                "MutatingWebhookConfiguration muster",
+                "ValidatingWebhookConfiguration muster",
             ],
         ),
         (

@@ -42,7 +42,7 @@ impl Site {
             // Helm has put the Service back that leads to nobody here.
             self.nodes.as_ref().context("nodes")?.lead()?;
         }
-        if command.starts_with("kubectl delete mutatingwebhookconfiguration") {
+        if command.starts_with("helm uninstall") {
             // Without their Deployments pods end.
             self.nodes = None;
         }
