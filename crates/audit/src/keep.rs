@@ -460,6 +460,7 @@ fn reason(error: &LoadError) -> &'static str {
         LoadError::Module(_) => "ModuleUnusable",
         LoadError::Settings(_) => "SettingsRefused",
         LoadError::Source(_) => "SourceInvalid",
+        LoadError::HostCall(_) => "HostCallUnavailable",
         LoadError::Unreachable(_) => UNREACHABLE,
     }
 }

@@ -5,7 +5,7 @@
 mod api;
 
 use api::{Api, Found};
-use muster_policy::evaluate::Lookup;
+use muster_policy::evaluate::{Lookup, LookupError};
 use muster_policy::request::GroupVersionKind;
 use serde_json::Value;
 use std::collections::HashMap;
@@ -54,7 +54,7 @@ struct Question {
 
 struct Kept {
     since: Instant,
-    found: Result<Found, String>,
+    found: Result<Found, LookupError>,
 }
 
 type Slot = Arc<tokio::sync::Mutex<Option<Kept>>>;
@@ -85,7 +85,7 @@ impl ClusterLookup {
         }
     }
 
-    async fn ask(&self, question: Question) -> Result<Option<Value>, String> {
+    async fn ask(&self, question: Question) -> Result<Value, LookupError> {
         let slot = self.slot(&question);
         let mut kept = slot.lock().await;
         if let Some(kept) = kept.as_ref()
@@ -96,11 +96,14 @@ impl ClusterLookup {
         let asking = self.api.ask(&question);
         let found = match tokio::time::timeout(self.options.time, asking).await {
             Ok(found) => found,
-            Err(_) => Err(format!("no answer within {:?}", self.options.time)),
+            Err(_) => {
+                let reason = format!("no answer within {:?}", self.options.time);
+                Err(LookupError::transient(reason))
+            }
         };
-        let found = found.map_err(|why| format!("{}: {why}", question.place()));
+        let found = found.map_err(|error| question.explain(error));
         let answer = found.as_ref().map(|found| found.value.clone());
-        let answer = answer.map_err(String::clone);
+        let answer = answer.map_err(LookupError::clone);
         *kept = Some(Kept {
             since: Instant::now(),
             found,
@@ -158,6 +161,20 @@ fn lock(answers: &Answers) -> MutexGuard<'_, HashMap<Question, Slot>> {
 }
 
 impl Question {
+    /// An error that says what was asked for.
+    fn explain(&self, error: LookupError) -> LookupError {
+        match error {
+            LookupError::Unavailable {
+                reason,
+                is_transient,
+            } => LookupError::Unavailable {
+                reason: format!("{}: {reason}", self.place()),
+                is_transient,
+            },
+            answer => answer,
+        }
+    }
+
     /// What is asked for, for people.
     fn place(&self) -> String {
         let kind = format!("{} {}", self.kind.api_version(), self.kind.kind);
@@ -176,7 +193,7 @@ impl Lookup for ClusterLookup {
         kind: &GroupVersionKind,
         namespace: Option<&str>,
         name: &str,
-    ) -> Result<Option<Value>, String> {
+    ) -> Result<Value, LookupError> {
         let question = Question {
             kind: kind.clone(),
             namespace: namespace.map(str::to_owned),
@@ -193,7 +210,7 @@ impl Lookup for ClusterLookup {
         namespace: Option<&str>,
         labels: Option<&str>,
         fields: Option<&str>,
-    ) -> Result<Value, String> {
+    ) -> Result<Value, LookupError> {
         let question = Question {
             kind: kind.clone(),
             namespace: namespace.map(str::to_owned),
@@ -201,8 +218,7 @@ impl Lookup for ClusterLookup {
             labels: labels.map(str::to_owned),
             fields: fields.map(str::to_owned),
         };
-        let found = self.runtime.block_on(self.ask(question))?;
-        found.ok_or_else(|| format!("{} is not there", kind.kind))
+        self.runtime.block_on(self.ask(question))
     }
 }
 
@@ -211,8 +227,8 @@ impl Lookup for ClusterLookup {
 pub struct Nowhere;
 
 impl Lookup for Nowhere {
-    fn get(&self, _: &GroupVersionKind, _: Option<&str>, _: &str) -> Result<Option<Value>, String> {
-        Err("there is no cluster to look at".into())
+    fn get(&self, _: &GroupVersionKind, _: Option<&str>, _: &str) -> Result<Value, LookupError> {
+        Err(LookupError::permanent("there is no cluster to look at"))
     }
 
     fn list(
@@ -221,8 +237,8 @@ impl Lookup for Nowhere {
         _: Option<&str>,
         _: Option<&str>,
         _: Option<&str>,
-    ) -> Result<Value, String> {
-        Err("there is no cluster to look at".into())
+    ) -> Result<Value, LookupError> {
+        Err(LookupError::permanent("there is no cluster to look at"))
     }
 }
 

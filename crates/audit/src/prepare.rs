@@ -24,7 +24,7 @@ use tokio::runtime::Handle;
 
 /// What runs Wasm, Rego and CEL, and asks servers. The number goes up when the same code might judge
 /// otherwise than before, so that everything is judged again.
-const RUNNERS: [&str; 4] = ["wasm-1", "rego-1", "cel-1", "remote-1"];
+const RUNNERS: [&str; 4] = ["wasm-2", "rego-1", "cel-1", "remote-2"];
 /// What asking a server may take longer than the evaluation there.
 const WAY: Duration = Duration::from_secs(8);
 
@@ -52,6 +52,9 @@ impl PrepareError {
     fn of_member(self, name: &str) -> PrepareError {
         let told = format!("the policy {name:?}: {self}");
         match self {
+            PrepareError::Load(LoadError::HostCall(_)) => {
+                PrepareError::Load(LoadError::HostCall(told))
+            }
             PrepareError::Load(_) => PrepareError::Load(LoadError::Source(told)),
             PrepareError::Later(_) => PrepareError::Later(told),
             PrepareError::Panicked(_) => self,

@@ -19,24 +19,60 @@ pub trait Evaluator: Send + Sync + fmt::Debug {
     }
 }
 
-/// The cluster as policies may see it. What they may see of it is decided before: whoever implements
-/// this is only asked for kinds that the policy declares.
+/// The cluster as policies may see it. Which kinds a policy may read is decided before: a lookup is only
+/// asked for kinds that the policy declares.
 pub trait Lookup: Send + Sync + fmt::Debug {
-    /// One object; none if it is not there. The error is for people.
+    /// One object.
     fn get(
         &self,
         kind: &GroupVersionKind,
         namespace: Option<&str>,
         name: &str,
-    ) -> Result<Option<Value>, String>;
+    ) -> Result<Value, LookupError>;
 
     /// All objects of a kind, of one namespace or of all, that meet the selectors, as a Kubernetes
-    /// list. The error is for people.
+    /// list.
     fn list(
         &self,
         kind: &GroupVersionKind,
         namespace: Option<&str>,
         labels: Option<&str>,
         fields: Option<&str>,
-    ) -> Result<Value, String>;
+    ) -> Result<Value, LookupError>;
+}
+
+/// Why a lookup finds nothing. The first three are answers: whoever asks again gets the same.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum LookupError {
+    /// The object does not exist.
+    NotFound,
+    /// The kind is namespaced, and the question names no namespace.
+    NoNamespace,
+    /// The kind is cluster-wide, and the question is for those of one namespace.
+    ClusterWide,
+    /// The lookup could not look, so that nothing is known of the object.
+    Unavailable {
+        /// Why, for the user.
+        reason: String,
+        /// Whether the same question may have an answer later.
+        is_transient: bool,
+    },
+}
+
+impl LookupError {
+    /// A lookup that may succeed when it is repeated.
+    pub fn transient(reason: impl Into<String>) -> Self {
+        LookupError::Unavailable {
+            reason: reason.into(),
+            is_transient: true,
+        }
+    }
+
+    /// A lookup that fails until the question, or the installation, is another.
+    pub fn permanent(reason: impl Into<String>) -> Self {
+        LookupError::Unavailable {
+            reason: reason.into(),
+            is_transient: false,
+        }
+    }
 }

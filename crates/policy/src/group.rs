@@ -37,7 +37,8 @@ impl Evaluator for GroupPolicy {
         let mut asked: BTreeMap<&str, Verdict> = BTreeMap::new();
         let mut ask = |name: &str| {
             let Some((name, member)) = self.members.get_key_value(name) else {
-                return Err(format!("the policy {name:?} is not in the group"));
+                let why = format!("the policy {name:?} is not in the group");
+                return Err(Verdict::error(why));
             };
             let verdict = asked
                 .entry(name.as_str())
@@ -45,7 +46,12 @@ impl Evaluator for GroupPolicy {
             match verdict.outcome {
                 Outcome::Pass => Ok(verdict.patch.is_none()),
                 Outcome::Fail => Ok(false),
-                Outcome::Error => Err(format!("the policy {name:?}: {}", verdict.message)),
+                // An expression over an unknown result has none, whatever its other members say.
+                Outcome::Error => Err(Verdict {
+                    is_transient: verdict.is_transient,
+                    was_evaluated: verdict.was_evaluated,
+                    ..Verdict::error(format!("the policy {name:?}: {}", verdict.message))
+                }),
             }
         };
         let held = self.expression.evaluate(&mut ask);
@@ -70,7 +76,7 @@ impl Evaluator for GroupPolicy {
         let verdict = match held {
             Ok(true) => Verdict::pass(),
             Ok(false) => Verdict::fail(&self.message).with_causes(causes),
-            Err(why) => Verdict::error(why),
+            Err(error) => error,
         };
         verdict.with_warnings(warnings)
     }
@@ -102,6 +108,8 @@ mod tests {
             ("bad".into(), says(Verdict::fail("too bad"))),
             ("changes".into(), says(Verdict::pass().with_patch(patch))),
             ("broken".into(), says(Verdict::error("boom"))),
+            ("away".into(), says(Verdict::transient_error("later"))),
+            ("refused".into(), says(Verdict::transient_error("not now"))),
         ]);
         let expression = GroupExpression::parse(expression).unwrap();
         let group = GroupPolicy::new(members, expression, "not like this".into());
@@ -128,6 +136,18 @@ mod tests {
                 "the policy \"broken\": boom",
                 &[],
             ),
+            (
+                "good() && !broken()",
+                Outcome::Error,
+                "the policy \"broken\": boom",
+                &[],
+            ),
+            (
+                "broken() == bad()",
+                Outcome::Error,
+                "the policy \"broken\": boom",
+                &[],
+            ),
         ] {
             let verdict = judge(expression);
             assert_eq!(
@@ -139,5 +159,22 @@ mod tests {
             assert_eq!(found, causes, "{expression}");
         }
         assert_eq!(judge("good()").warnings, ["old"]);
+        assert!(judge("good() && !away()").is_transient);
+        assert!(!judge("good() && !broken()").is_transient);
+    }
+
+    #[test]
+    fn a_group_without_a_result_is_retried_only_if_a_member_was_not_evaluated() {
+        for (expression, is_transient) in [
+            ("good()", false),
+            ("good() && broken()", false),
+            ("good() && refused()", true),
+        ] {
+            let verdict = judge(expression);
+            assert_eq!(
+                verdict.is_transient, is_transient,
+                "{expression}: {verdict:?}"
+            );
+        }
     }
 }

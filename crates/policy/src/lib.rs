@@ -21,7 +21,7 @@ pub mod rules;
 pub mod verdict;
 
 pub use assess::{Judge, Prepared, Standing};
-pub use evaluate::{Evaluator, Lookup};
+pub use evaluate::{Evaluator, Lookup, LookupError};
 pub use group::GroupPolicy;
 pub use load::LoadError;
 pub use policy::{Body, Member, Policy, Sort};

@@ -13,6 +13,10 @@ pub enum LoadError {
     /// An expression, or a source, has a mistake.
     #[error("{0}")]
     Source(String),
+    /// The settings could not be validated, since the policy makes a host call that is not available. That
+    /// says nothing about the settings.
+    #[error("{0}")]
+    HostCall(String),
     /// What the policy is made of cannot be reached at the moment. That says nothing about the policy:
     /// what it answered before still holds.
     #[error("{0}")]

@@ -1,7 +1,8 @@
 //! Policies that are WebAssembly modules, as Kubewarden has them. A module is asked once whether it
 //! speaks our protocol and takes its settings, and then it judges; each time a new instance is asked, so
 //! a verdict depends on nothing but the request, the settings and what the policy may read of the
-//! cluster. Whatever a module does, it gives a verdict.
+//! cluster. Whatever a module does, it gives a verdict; after a host call that could not be answered,
+//! the verdict is an error.
 
 mod capabilities;
 mod mask;
@@ -10,8 +11,8 @@ use crate::evaluate::{Evaluator, Lookup};
 use crate::load::LoadError;
 use crate::policy::Member;
 use crate::request::Request;
-use crate::verdict::Verdict;
-use capabilities::{Capabilities, Session};
+use crate::verdict::{INTERNAL_ERROR, Verdict};
+use capabilities::Capabilities;
 use muster_wasm::{Failure, Limits, Mode, Module, Operation};
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -41,6 +42,7 @@ struct SettingsAnswer {
 struct Answer {
     accepted: bool,
     message: Option<String>,
+    code: Option<Value>,
     mutated_object: Option<Value>,
     warnings: Option<Vec<String>>,
 }
@@ -83,10 +85,8 @@ impl ModulePolicy {
         if self.module.mode() != Mode::Wapc {
             return Ok(());
         }
-        let answer = self
-            .ask(Operation::ProtocolVersion, &[])
-            .map_err(|trouble| LoadError::Module(trouble.message()))?
-            .bytes;
+        let answer = self.ask(Operation::ProtocolVersion, &[]);
+        let answer = answer.map_err(load_error)?;
         match serde_json::from_slice::<String>(&answer) {
             Ok(version) if version == PROTOCOL => Ok(()),
             Ok(version) => Err(LoadError::Module(format!(
@@ -99,14 +99,13 @@ impl ModulePolicy {
     }
 
     fn check_settings(&self) -> Result<(), LoadError> {
-        let answer = self
-            .ask(Operation::ValidateSettings, &self.settings)
-            .map_err(|trouble| match trouble.failure {
-                // Settings that a policy cannot read at all are an error of its own.
-                Failure::Guest(_) => LoadError::Settings(trouble.message()),
-                _ => LoadError::Module(trouble.message()),
-            })?;
-        let answer: SettingsAnswer = serde_json::from_slice(&answer.bytes).map_err(|error| {
+        let answer = self.ask(Operation::ValidateSettings, &self.settings);
+        let answer = answer.map_err(|failure| match failure {
+            // Settings that a policy cannot read at all are an error of its own.
+            Failure::Guest(_) => LoadError::Settings(failure.to_string()),
+            failure => load_error(failure),
+        })?;
+        let answer: SettingsAnswer = serde_json::from_slice(&answer).map_err(|error| {
             LoadError::Module(format!(
                 "its answer about the settings does not make sense: {error}"
             ))
@@ -121,16 +120,9 @@ impl ModulePolicy {
         }
     }
 
-    fn ask(&self, operation: Operation, payload: &[u8]) -> Result<Answered, Trouble> {
-        let session = Arc::new(Session::new(self.capabilities.clone()));
-        let answer = self
-            .module
-            .call(operation, payload, &self.limits, session.clone());
-        let refused = session.last_refusal();
-        match answer {
-            Ok(bytes) => Ok(Answered { bytes, refused }),
-            Err(failure) => Err(Trouble { failure, refused }),
-        }
+    fn ask(&self, operation: Operation, payload: &[u8]) -> Result<Vec<u8>, Failure> {
+        let host = self.capabilities.clone();
+        self.module.call(operation, payload, &self.limits, host)
     }
 }
 
@@ -145,55 +137,56 @@ impl Evaluator for ModulePolicy {
             b"}",
         ]
         .concat();
-        let answered = match self.ask(Operation::Validate, &payload) {
-            Ok(answered) => answered,
-            Err(trouble) => return Verdict::error(trouble.message()),
+        let answer = match self.ask(Operation::Validate, &payload) {
+            Ok(answer) => answer,
+            Err(failure) if failure.is_transient() => {
+                return Verdict::unavailable(failure.to_string());
+            }
+            Err(failure) => return Verdict::error(failure.to_string()),
         };
-        let answer: Answer = match serde_json::from_slice(&answered.bytes) {
+        let answer: Answer = match serde_json::from_slice(&answer) {
             Ok(answer) => answer,
             Err(error) => {
                 let what = format!("the answer of the policy does not make sense: {error}");
                 return Verdict::error(what);
             }
         };
-        let mut warnings = answer.warnings.unwrap_or_default();
-        // A policy that judged without knowing all it wanted to know may be wrong.
-        if let Some(refused) = answered.refused {
-            warnings.insert(0, refused);
-        }
-        let verdict = match answer.accepted {
-            false => Verdict::fail(answer.message.unwrap_or_default()),
-            true => {
-                let changed = answer.mutated_object;
-                let patch = changed.and_then(|changed| patch(&request.object, &changed));
-                Verdict::pass().with_patch(patch.unwrap_or_default())
-            }
+        let verdict = if answer.is_internal_error() {
+            Verdict::error(match answer.message.as_deref().map(str::trim) {
+                None | Some("") => "the policy answers with code 500, without a message",
+                Some(message) => message,
+            })
+        } else if answer.accepted {
+            let changed = answer.mutated_object;
+            let patch = changed.and_then(|changed| patch(&request.object, &changed));
+            Verdict::pass().with_patch(patch.unwrap_or_default())
+        } else {
+            Verdict::fail(answer.message.unwrap_or_default())
         };
-        verdict.with_warnings(warnings)
+        verdict.with_warnings(answer.warnings.unwrap_or_default())
     }
 }
 
-/// What a module answered, and the last host call that it got no answer to.
-struct Answered {
-    bytes: Vec<u8>,
-    refused: Option<String>,
+impl Answer {
+    /// Whether the policy says that it could not evaluate the object, whatever else it says.
+    fn is_internal_error(&self) -> bool {
+        let code = self.code.as_ref().and_then(Value::as_i64);
+        code == Some(INTERNAL_ERROR)
+    }
 }
 
-/// A module that failed, and the last host call that it got no answer to: that may be why.
-struct Trouble {
-    failure: Failure,
-    refused: Option<String>,
-}
-
-impl Trouble {
-    fn message(&self) -> String {
-        let failure = self.failure.to_string();
-        match &self.refused {
-            Some(refused) if !failure.contains(refused.as_str()) => {
-                format!("{failure}; before that, {refused}")
+/// Why a module that could not be asked about its protocol or settings does not load.
+fn load_error(failure: Failure) -> LoadError {
+    let reason = failure.to_string();
+    match failure {
+        Failure::HostCall(call) => {
+            let reason = format!("while its settings are validated, {reason}");
+            match call.is_transient {
+                true => LoadError::Unreachable(reason),
+                false => LoadError::HostCall(reason),
             }
-            _ => failure,
         }
+        _ => LoadError::Module(reason),
     }
 }
 

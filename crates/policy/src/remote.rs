@@ -5,7 +5,7 @@
 
 use crate::evaluate::Evaluator;
 use crate::request::Request;
-use crate::verdict::{Cause, Verdict};
+use crate::verdict::{Cause, INTERNAL_ERROR, Verdict};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use reqwest::{Client, StatusCode, Url};
@@ -188,14 +188,14 @@ fn read(request: &Request, answer: &[u8]) -> Result<Verdict, String> {
     }
     let status = response.status.unwrap_or_default();
     let message = status.message.unwrap_or_default();
-    let verdict = if response.allowed {
-        Verdict::pass().with_patch(patch(response.patch_type, response.patch)?)
-    } else if status.code == Some(500) {
-        // So the server tells that the policy did not come to a verdict.
+    let verdict = if status.code == Some(INTERNAL_ERROR) {
+        // The policy did not come to a verdict, whatever else the answer says.
         return Err(match message.trim() {
             "" => "it could not evaluate the policy, and does not say why".into(),
             message => message.into(),
         });
+    } else if response.allowed {
+        Verdict::pass().with_patch(patch(response.patch_type, response.patch)?)
     } else {
         let causes = status.details.and_then(|details| details.causes);
         let causes = causes.unwrap_or_default().into_iter().map(|cause| {
@@ -318,6 +318,11 @@ mod tests {
                 json!({"uid": "u", "allowed": false, "status": {"code": 500}}),
                 Outcome::Error,
                 "it could not evaluate the policy, and does not say why",
+            ),
+            (
+                json!({"uid": "u", "allowed": true, "status": {"code": 500, "message": "boom"}}),
+                Outcome::Error,
+                "boom",
             ),
             (
                 json!({"uid": "other", "allowed": true}),

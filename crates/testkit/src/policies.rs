@@ -131,11 +131,10 @@ pub fn astray(abi: Abi) -> Vec<u8> {
 /// answer contains `text`, and accepts if not.
 pub fn calling(abi: Abi, call: [&str; 3], payload: &Value, text: &str, message: &str) -> Vec<u8> {
     let mut policy = Policy::new(abi);
-    let [binding, namespace, operation] = call.map(|name| policy.text(name));
-    let payload = policy.text(&payload.to_string());
+    let call = policy.call(call, payload);
     let judgement = policy.forbids(text, message);
     let whole = format!(
-        "(if (call $host {binding} {namespace} {operation} {payload})
+        "(if {call}
            (then {judgement})
            (else (call $fail (global.get $at) (global.get $length))))"
     );
@@ -144,14 +143,45 @@ pub fn calling(abi: Abi, call: [&str; 3], payload: &Value, text: &str, message: 
 
 /// Makes a host call, does not care for the answer, and accepts.
 pub fn careless(abi: Abi, call: [&str; 3], payload: &Value) -> Vec<u8> {
+    asking(abi, &[(call, payload)], r#"{"accepted":true}"#)
+}
+
+/// Makes host calls one after the other, and gives the same answer whatever it gets.
+pub fn asking(abi: Abi, calls: &[([&str; 3], &Value)], answer: &str) -> Vec<u8> {
     let mut policy = Policy::new(abi);
-    let [binding, namespace, operation] = call.map(|name| policy.text(name));
-    let payload = policy.text(&payload.to_string());
-    let accepted = policy.text(&json!({"accepted": true}).to_string());
-    let whole = format!(
-        "(drop (call $host {binding} {namespace} {operation} {payload}))
-         (call $answer {accepted})"
-    );
+    let calls = policy.calls(calls);
+    let answer = policy.text(answer);
+    policy
+        .judging(&format!("{calls} (call $answer {answer})"))
+        .build()
+}
+
+/// Makes a host call while it validates its settings, and gives the same answer whatever it gets. It
+/// accepts every object.
+pub fn asking_for_settings(abi: Abi, call: [&str; 3], payload: &Value, answer: &Value) -> Vec<u8> {
+    let mut policy = Policy::new(abi);
+    let calls = policy.calls(&[(call, payload)]);
+    let answer = policy.text(&answer.to_string());
+    policy
+        .checking(&format!("{calls} (call $answer {answer})"))
+        .accepting()
+        .build()
+}
+
+/// Makes a host call and reads its error: it rejects if there is one that contains `text`, and accepts
+/// otherwise.
+pub fn reading_errors(
+    abi: Abi,
+    call: [&str; 3],
+    payload: &Value,
+    text: &str,
+    message: &str,
+) -> Vec<u8> {
+    let mut policy = Policy::new(abi);
+    let call = policy.call(call, payload);
+    let judgement = policy.forbids(text, message);
+    let accepted = policy.text(r#"{"accepted":true}"#);
+    let whole = format!("(if {call} (then (call $answer {accepted})) (else {judgement}))");
     policy.judging(&whole).build()
 }
 
@@ -290,6 +320,20 @@ impl Policy {
                (then (call $answer {rejected}))
                (else (call $answer {accepted})))"
         )
+    }
+
+    /// A host call, as an expression that says whether it was answered.
+    fn call(&mut self, call: [&str; 3], payload: &Value) -> String {
+        let [binding, namespace, operation] = call.map(|name| self.text(name));
+        let payload = self.text(&payload.to_string());
+        format!("(call $host {binding} {namespace} {operation} {payload})")
+    }
+
+    /// Host calls whose answers do not matter.
+    fn calls(&mut self, calls: &[([&str; 3], &Value)]) -> String {
+        let calls = calls.iter();
+        let calls = calls.map(|(call, payload)| format!("(drop {})", self.call(*call, payload)));
+        calls.collect()
     }
 
     fn judging(mut self, body: &str) -> Self {
@@ -473,6 +517,9 @@ mod tests {
                 astray(abi),
                 calling(abi, call, &json!({}), "a", "b"),
                 careless(abi, call, &json!({})),
+                asking(abi, &[(call, &json!({})), (call, &json!(1))], "a"),
+                asking_for_settings(abi, call, &json!({}), &json!({})),
+                reading_errors(abi, call, &json!({}), "a", "b"),
                 realistic(abi),
                 with_metadata(accepting(abi), &json!({"a": "x".repeat(300)})),
                 opa(),

@@ -2,8 +2,9 @@
 //! a result that reads differently is a new one; so they hold nothing that changes from one run to the
 //! next, neither addresses nor backtraces.
 
+use crate::host::Unavailable;
 use crate::journal::Journal;
-use crate::limits::size;
+use crate::limits::{seconds, size};
 use std::time::Duration;
 
 /// Why a module cannot be used.
@@ -59,6 +60,9 @@ pub enum Failure {
     /// It does not do as its protocol says.
     #[error("the policy does not keep to its protocol: {0}")]
     Protocol(String),
+    /// It made a host call that could not be answered, so that its own answer does not count.
+    #[error(transparent)]
+    HostCall(Unavailable),
 }
 
 /// Why our side ends a call while the module is running.
@@ -85,6 +89,11 @@ impl Stop {
 }
 
 impl Failure {
+    /// Whether the same call may succeed later.
+    pub fn is_transient(&self) -> bool {
+        matches!(self, Failure::HostCall(call) if call.is_transient)
+    }
+
     /// What an error means that ended a call.
     pub(crate) fn of(error: &wasmtime::Error, limits: &crate::Limits, journal: &Journal) -> Self {
         let words = journal.last_words();
@@ -122,13 +131,6 @@ pub(crate) fn causes(error: &wasmtime::Error) -> String {
 
 fn one_line(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
-}
-
-fn seconds(time: &Duration) -> String {
-    match time.subsec_millis() {
-        0 => format!("{} s", time.as_secs()),
-        _ => format!("{} ms", time.as_millis()),
-    }
 }
 
 #[cfg(test)]

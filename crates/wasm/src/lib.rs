@@ -20,7 +20,7 @@ mod wapc;
 mod wasi;
 
 pub use error::{Error, Failure};
-pub use host::Host;
+pub use host::{Host, HostError, Unavailable};
 pub use limits::Limits;
 pub use metadata::Metadata;
 pub use module::{Mode, Module, Operation};

@@ -112,6 +112,14 @@ pub(crate) fn size(bytes: usize) -> String {
     format!("{bytes} bytes")
 }
 
+/// A time for people.
+pub(crate) fn seconds(time: &Duration) -> String {
+    match time.subsec_millis() {
+        0 => format!("{} s", time.as_secs()),
+        _ => format!("{} ms", time.as_millis()),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

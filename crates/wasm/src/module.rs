@@ -104,7 +104,7 @@ impl Module {
     }
 
     /// Asks a new instance of the module, and throws it away. It takes at most as long as the limits
-    /// say and as the host takes to answer.
+    /// say and as the host takes to answer. A call in which the host could not answer has no result.
     pub fn call(
         &self,
         operation: Operation,
@@ -124,9 +124,12 @@ impl Module {
             Mode::Wapc => wapc::run(&self.linked, &mut store),
             Mode::Wasi => wasi::run(&self.linked, &mut store),
         };
-        let journal = &store.data().journal;
-        journal.tell(operation);
-        answer.map_err(|error| Failure::of(&error, limits, journal))
+        store.data().journal.tell(operation);
+        // What a module makes of a call without an answer is a guess, even if it crashes.
+        if let Some(call) = store.data_mut().unavailable.take() {
+            return Err(Failure::HostCall(call));
+        }
+        answer.map_err(|error| Failure::of(&error, limits, &store.data().journal))
     }
 }
 

@@ -1,7 +1,7 @@
 //! What is known of one call while it runs. It is made with the instance and thrown away with it.
 
 use crate::error::Stop;
-use crate::host::Host;
+use crate::host::{Host, Unavailable};
 use crate::journal::Journal;
 use crate::limits::{Allowance, Limits};
 use crate::module::Mode;
@@ -16,6 +16,8 @@ pub(crate) struct State {
     pub(crate) host: Arc<dyn Host>,
     /// How many host calls were made.
     pub(crate) calls: usize,
+    /// The first host call that had no answer.
+    pub(crate) unavailable: Option<Unavailable>,
     pub(crate) journal: Journal,
     pub(crate) started: Instant,
     /// How much randomness was given out, in blocks.
@@ -54,6 +56,7 @@ impl State {
             allowance: Allowance::new(limits.memory),
             host,
             calls: 0,
+            unavailable: None,
             journal: Journal::default(),
             started: Instant::now(),
             drawn: 0,

@@ -1,11 +1,13 @@
 //! What is asked of an API server for a policy: which resource a kind is, one object, or all of them
-//! page by page. No answer is read that is larger than it may be.
+//! page by page. No answer is read that is larger than it may be. Only a 404 for the object itself says
+//! that it does not exist; everything else that goes wrong says nothing about it.
 
 use super::Question;
 use bytes::Bytes;
 use http::{Request, StatusCode};
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 use kube::client::Body;
+use muster_policy::evaluate::LookupError;
 use muster_policy::request::GroupVersionKind;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::{Value, json};
@@ -25,7 +27,7 @@ const SEGMENT: AsciiSet = NON_ALPHANUMERIC
 /// An answer, and how many bytes it was.
 #[derive(Clone)]
 pub(super) struct Found {
-    pub(super) value: Option<Value>,
+    pub(super) value: Value,
     pub(super) size: usize,
 }
 
@@ -54,43 +56,42 @@ impl Api {
         }
     }
 
-    pub(super) async fn ask(&self, question: &Question) -> Result<Found, String> {
+    pub(super) async fn ask(&self, question: &Question) -> Result<Found, LookupError> {
         let resource = self.resource(&question.kind).await?;
         let mut path = base(&question.kind)?;
         match (&question.namespace, resource.namespaced) {
             (Some(namespace), true) => {
                 path += &format!("/namespaces/{}", segment(namespace)?);
             }
-            (None, true) if question.name.is_some() => {
-                return Err("it is in a namespace, and none is named".into());
-            }
-            // What is in no namespace is the same from everywhere.
+            (None, true) if question.name.is_some() => return Err(LookupError::NoNamespace),
+            (Some(_), false) if question.name.is_none() => return Err(LookupError::ClusterWide),
+            // An object in no namespace is the same from everywhere.
             _ => {}
         }
         path += &format!("/{}", segment(&resource.plural)?);
         match &question.name {
-            Some(name) => self.get(&format!("{path}/{}", segment(name)?)).await,
+            Some(name) => {
+                let path = format!("{path}/{}", segment(name)?);
+                self.get(&path, name).await
+            }
             None => self.list(&path, question).await,
         }
     }
 
-    async fn get(&self, path: &str) -> Result<Found, String> {
+    async fn get(&self, path: &str, name: &str) -> Result<Found, LookupError> {
         let (status, bytes) = self.send(path, self.largest).await?;
-        if status == StatusCode::NOT_FOUND {
-            return Ok(Found {
-                value: None,
-                size: 0,
-            });
+        if status == StatusCode::NOT_FOUND && is_about(&bytes, name) {
+            return Err(LookupError::NotFound);
         }
         let mut object = read(status, &bytes)?;
         strip(&mut object);
         Ok(Found {
-            value: Some(object),
+            value: object,
             size: bytes.len(),
         })
     }
 
-    async fn list(&self, path: &str, question: &Question) -> Result<Found, String> {
+    async fn list(&self, path: &str, question: &Question) -> Result<Found, LookupError> {
         let mut items = Vec::new();
         let (mut size, mut next, mut restarted) = (0, String::new(), false);
         let mut version = Value::Null;
@@ -132,18 +133,15 @@ impl Api {
             "metadata": {"resourceVersion": version},
             "items": items,
         });
-        Ok(Found {
-            value: Some(list),
-            size,
-        })
+        Ok(Found { value: list, size })
     }
 
-    async fn resource(&self, kind: &GroupVersionKind) -> Result<Resource, String> {
+    async fn resource(&self, kind: &GroupVersionKind) -> Result<Resource, LookupError> {
         if let Some(known) = self.known(kind) {
             return Ok(known);
         }
         let (status, bytes) = self.send(&base(kind)?, self.largest).await?;
-        let unserved = || "the cluster does not serve this kind".to_owned();
+        let unserved = || LookupError::transient("the cluster does not serve this kind");
         if status == StatusCode::NOT_FOUND {
             return Err(unserved());
         }
@@ -178,26 +176,30 @@ impl Api {
         (since.elapsed() < DISCOVERED).then(|| known.clone())
     }
 
-    async fn send(&self, target: &str, largest: usize) -> Result<(StatusCode, Bytes), String> {
+    async fn send(&self, target: &str, largest: usize) -> Result<(StatusCode, Bytes), LookupError> {
         let request = Request::get(target).header("accept", "application/json");
         let request = request
             .body(Body::empty())
-            .map_err(|error| error.to_string())?;
+            .map_err(|error| LookupError::permanent(error.to_string()))?;
         let answer = self.client.send(request).await;
-        let answer = answer.map_err(|error| error.to_string())?;
+        let answer = answer.map_err(|error| LookupError::transient(error.to_string()))?;
         let (head, body) = answer.into_parts();
         match Limited::new(body, largest).collect().await {
             Ok(body) => Ok((head.status, body.to_bytes())),
-            Err(error) if error.is::<LengthLimitError>() => Err(format!(
-                "there is more than the {} bytes that are read",
-                self.largest
-            )),
-            Err(error) => Err(format!("the answer broke off: {error}")),
+            Err(error) if error.is::<LengthLimitError>() => {
+                let most = self.largest;
+                let reason = format!("there is more than the {most} bytes that are read");
+                Err(LookupError::permanent(reason))
+            }
+            Err(error) => {
+                let reason = format!("the answer broke off: {error}");
+                Err(LookupError::transient(reason))
+            }
         }
     }
 }
 
-fn base(kind: &GroupVersionKind) -> Result<String, String> {
+fn base(kind: &GroupVersionKind) -> Result<String, LookupError> {
     let version = segment(&kind.version)?;
     match kind.group.as_str() {
         "" => Ok(format!("/api/{version}")),
@@ -206,24 +208,43 @@ fn base(kind: &GroupVersionKind) -> Result<String, String> {
 }
 
 /// A name as one part of a path, which leads nowhere else.
-fn segment(name: &str) -> Result<String, String> {
+fn segment(name: &str) -> Result<String, LookupError> {
     match name {
-        "" | "." | ".." => Err(format!("{name:?} is no name")),
-        name if name.contains(['/', '%', '\\']) => Err(format!("{name:?} is no name")),
+        "" | "." | ".." => Err(LookupError::permanent(format!("{name:?} is no name"))),
+        name if name.contains(['/', '%', '\\']) => {
+            Err(LookupError::permanent(format!("{name:?} is no name")))
+        }
         name => Ok(utf8_percent_encode(name, &SEGMENT).to_string()),
     }
 }
 
-fn read(status: StatusCode, bytes: &[u8]) -> Result<Value, String> {
+/// Whether an error names the object that was asked for. Otherwise a 404 means that its kind, or the
+/// server of its kind, is missing.
+fn is_about(bytes: &[u8], name: &str) -> bool {
+    let status: Option<Value> = serde_json::from_slice(bytes).ok();
+    status.is_some_and(|status| status["details"]["name"] == name)
+}
+
+fn read(status: StatusCode, bytes: &[u8]) -> Result<Value, LookupError> {
     let read: Option<Value> = serde_json::from_slice(bytes).ok();
-    if !status.is_success() {
-        let message = read.as_ref().and_then(|status| status["message"].as_str());
-        return Err(match message {
-            Some(message) => format!("the API server answers {status}: {message}"),
-            None => format!("the API server answers {status}"),
-        });
+    if status.is_success() {
+        return read.ok_or_else(|| LookupError::transient("the answer is no JSON"));
     }
-    read.ok_or_else(|| "the answer is no JSON".into())
+    let message = read.as_ref().and_then(|status| status["message"].as_str());
+    let message = message.map(|message| format!(": {message}"));
+    let allow = match status {
+        StatusCode::FORBIDDEN => "; give the audit this permission",
+        _ => "",
+    };
+    let message = message.unwrap_or_default();
+    Err(LookupError::Unavailable {
+        reason: format!("the API server answers {status}{message}{allow}"),
+        // The question itself is wrong, such as its selector.
+        is_transient: !matches!(
+            status,
+            StatusCode::BAD_REQUEST | StatusCode::UNPROCESSABLE_ENTITY
+        ),
+    })
 }
 
 /// An item of a list as it is when it is read alone: lists of built-in kinds do not say what it is.

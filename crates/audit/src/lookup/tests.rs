@@ -50,6 +50,15 @@ impl Cluster {
             ),
             "/api/v1/secrets" => (403, json!({"message": "secrets is forbidden"})),
             "/api/v1/pods" => (200, json!({"items": [pod(&"x".repeat(4096))]})),
+            "/api/v1/namespaces/n/pods/missing" => (
+                404,
+                json!({"message": "not found", "details": {"name": "missing"}}),
+            ),
+            "/api/v1/namespaces/n/pods/a%3Fwatch%3Dtrue" => (
+                404,
+                json!({"message": "not found", "details": {"name": "a?watch=true"}}),
+            ),
+            "/api/v1/namespaces/n/pods/unwell" => (503, json!({"message": "etcd is away"})),
             _ => (404, json!({"message": "not found"})),
         }
     }
@@ -118,7 +127,7 @@ async fn a_thousand_evaluations_ask_once() {
         all.spawn_blocking(move || lookup.get(&kind("Pod"), Some("n"), "a").unwrap());
     }
     while let Some(found) = all.join_next().await {
-        assert_eq!(found.unwrap(), Some(json!({"metadata": {"name": "a"}})));
+        assert_eq!(found.unwrap(), json!({"metadata": {"name": "a"}}));
     }
     assert_eq!(cluster.count(), 2, "which resource it is, and the object");
 }
@@ -132,7 +141,7 @@ async fn what_was_found_is_good_for_a_moment_only() {
     let (cluster, lookup) = lookup(options);
     for asked in [2, 3] {
         let found = blocking(&lookup, |lookup| lookup.get(&kind("Pod"), Some("n"), "a"));
-        assert!(found.await.unwrap().is_some());
+        assert!(found.await.is_ok());
         assert_eq!(cluster.count(), asked);
     }
     let forgotten = async {
@@ -145,37 +154,85 @@ async fn what_was_found_is_good_for_a_moment_only() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_found_is_told() {
+async fn only_a_definite_no_is_an_answer() {
+    use LookupError::{ClusterWide, NoNamespace, NotFound};
     let options = Options {
         largest: 2048,
         ..Options::default()
     };
     let (_, lookup) = lookup(options);
+    // A negative answer, or part of a reason and whether it may go away.
+    type Expected = Result<(), (Option<LookupError>, &'static str, bool)>;
+    let negative = |error| Err((Some(error), "", false));
+    let unavailable = |why, is_transient| Err((None, why, is_transient));
     type Asked = (&'static str, Option<&'static str>, Option<&'static str>);
-    for ((name, namespace, object), expected) in [
-        (("Pod", Some("n"), Some("missing")) as Asked, Ok(false)),
-        (("Pod", Some("n"), Some("a")), Ok(true)),
-        (("Namespace", None, None), Ok(true)),
-        (("Namespace", Some("n"), None), Ok(true)),
-        (("Pod", None, Some("a")), Err("none is named")),
-        (("Pod", None, None), Err("more than the 2048 bytes")),
-        (("Secret", None, None), Err("secrets is forbidden")),
-        (("Nothing", None, None), Err("does not serve this kind")),
-        (("Pod", Some("n"), Some("../secrets/s")), Err("is no name")),
-        (("Pod", Some("n"), Some("..")), Err("is no name")),
-        (("Pod", Some("n/pods/a?x="), Some("a")), Err("is no name")),
-        (("Pod", Some(""), Some("a")), Err("is no name")),
-        (("Pod", Some("n"), Some("a%2f..")), Err("is no name")),
-        (("Pod", Some("n"), Some("a?watch=true")), Ok(false)),
-    ] {
+    let cases: [(Asked, Expected); 16] = [
+        (("Pod", Some("n"), Some("a")), Ok(())),
+        (("Namespace", None, None), Ok(())),
+        (("Pod", Some("n"), Some("missing")), negative(NotFound)),
+        (("Pod", Some("n"), Some("a?watch=true")), negative(NotFound)),
+        (("Namespace", Some("n"), None), negative(ClusterWide)),
+        (("Pod", None, Some("a")), negative(NoNamespace)),
+        // The server of the kind may be the one that is missing.
+        (("Pod", Some("n"), Some("b")), unavailable("404", true)),
+        (
+            ("Pod", Some("n"), Some("unwell")),
+            unavailable("etcd is away", true),
+        ),
+        (
+            ("Pod", None, None),
+            unavailable("more than the 2048 bytes", false),
+        ),
+        (
+            ("Secret", None, None),
+            unavailable("give the audit this permission", true),
+        ),
+        (
+            ("Nothing", None, None),
+            unavailable("does not serve this kind", true),
+        ),
+        (
+            ("Pod", Some("n"), Some("../secrets/s")),
+            unavailable("is no name", false),
+        ),
+        (
+            ("Pod", Some("n"), Some("..")),
+            unavailable("is no name", false),
+        ),
+        (
+            ("Pod", Some("n/pods/a?x="), Some("a")),
+            unavailable("is no name", false),
+        ),
+        (
+            ("Pod", Some(""), Some("a")),
+            unavailable("is no name", false),
+        ),
+        (
+            ("Pod", Some("n"), Some("a%2f..")),
+            unavailable("is no name", false),
+        ),
+    ];
+    for ((name, namespace, object), expected) in cases {
         let found = blocking(&lookup, move |lookup| match object {
             Some(object) => lookup.get(&kind(name), namespace, object),
-            None => lookup.list(&kind(name), namespace, None, None).map(Some),
+            None => lookup.list(&kind(name), namespace, None, None),
         });
+        let asked = format!("{name} {namespace:?} {object:?}");
         match (found.await, expected) {
-            (Ok(found), Ok(expected)) => assert_eq!(found.is_some(), expected, "{name}"),
-            (Err(why), Err(expected)) => assert!(why.contains(expected), "{why}"),
-            (found, expected) => panic!("{name} {object:?}: {found:?} and {expected:?}"),
+            (Ok(_), Ok(())) => {}
+            (
+                Err(LookupError::Unavailable {
+                    reason,
+                    is_transient,
+                }),
+                Err((None, why, expected)),
+            ) => {
+                assert!(reason.contains(why), "{asked}: {reason}");
+                assert!(reason.starts_with(&format!("v1 {name}")), "{reason}");
+                assert_eq!(is_transient, expected, "{asked}: {reason}");
+            }
+            (Err(found), Err((Some(expected), ..))) => assert_eq!(found, expected, "{asked}"),
+            (found, expected) => panic!("{asked}: {found:?} and {expected:?}"),
         }
     }
 }

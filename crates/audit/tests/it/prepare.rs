@@ -6,7 +6,7 @@ use muster_audit::lookup::Nowhere;
 use muster_audit::modules::Options;
 use muster_audit::prepare::{PrepareError, Preparer};
 use muster_audit::servers::{Objects, Servers};
-use muster_policy::{Judge, Outcome, Policy, Request};
+use muster_policy::{Judge, LoadError, Outcome, Policy, Request};
 use muster_testkit::policies::{self, Abi};
 use serde_json::{Value, json};
 use std::path::Path;
@@ -205,4 +205,79 @@ async fn only_policies_for_the_whole_cluster_may_look_at_it() -> Result<()> {
         assert_eq!(reached, reaches, "{kind}: {message}");
     }
     Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_group_with_a_member_that_could_not_look_is_an_error() -> Result<()> {
+    let directory = tempfile::tempdir()?;
+    // It rejects, since it could not ask whether a user may do something.
+    let call = ["kubewarden", "kubernetes", "can_i"];
+    let rejected = r#"{"accepted":false,"message":"risky"}"#;
+    let risky = policies::asking(Abi::Wapc, &[(call, &json!({}))], rejected);
+    std::fs::write(directory.path().join("risky"), risky)?;
+    let accepting = policies::accepting(Abi::Wapc);
+    std::fs::write(directory.path().join("priv"), accepting)?;
+    let preparer = preparer(directory.path())?;
+    let at = |name: &str| format!("file://{}", directory.path().join(name).display());
+    let unavailable = "the policy \"risky\": the host call kubernetes/can_i is not supported";
+    for (expression, expected) in [
+        ("priv() && !risky()", Err(unavailable)),
+        ("priv() && risky()", Err(unavailable)),
+        ("risky() != priv()", Err(unavailable)),
+        // It is not evaluated.
+        ("priv() || risky()", Ok(Outcome::Pass)),
+    ] {
+        let spec = json!({"expression": expression, "message": "together", "policies": {
+            "priv": {"module": at("priv")}, "risky": {"module": at("risky")}}});
+        let judge = preparer
+            .prepare(&policy("ClusterAdmissionPolicyGroup", spec)?)
+            .await?;
+        let (outcome, message) = ask(&judge).await?;
+        match expected {
+            Ok(expected) => assert_eq!(outcome, expected, "{expression}: {message}"),
+            Err(why) => {
+                assert_eq!(outcome, Outcome::Error, "{expression}: {message}");
+                assert!(message.starts_with(why), "{expression}: {message}");
+            }
+        }
+    }
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn settings_that_could_not_be_validated_are_not_refused() -> Result<()> {
+    let directory = tempfile::tempdir()?;
+    let call = ["kubewarden", "crypto", "v1/is_certificate_trusted"];
+    let invalid = json!({"valid": false, "message": "the certificate is not trusted"});
+    let module = policies::asking_for_settings(Abi::Wapc, call, &json!({}), &invalid);
+    std::fs::write(directory.path().join("verifies"), module)?;
+    let preparer = preparer(directory.path())?;
+    let at = format!("file://{}", directory.path().join("verifies").display());
+    let alone = json!({"module": at});
+    let member = json!({"expression": "a()", "policies": {"a": alone}});
+    for (kind, spec) in [
+        ("ClusterAdmissionPolicy", alone),
+        ("ClusterAdmissionPolicyGroup", member),
+    ] {
+        let Err(error) = preparer.prepare(&policy(kind, spec)?).await else {
+            anyhow::bail!("{kind} is ready");
+        };
+        let why = "the host call crypto/v1/is_certificate_trusted is not supported";
+        assert!(error.to_string().contains(why), "{kind}: {error}");
+        let is_ours = matches!(error, PrepareError::Load(LoadError::HostCall(_)));
+        assert!(is_ours, "{kind}: {error:?}");
+    }
+    Ok(())
+}
+
+#[test]
+fn a_policy_that_could_not_look_while_it_was_loaded_is_prepared_again() {
+    for (error, expected) in [
+        (LoadError::Unreachable("away".into()), true),
+        (LoadError::HostCall("not permitted".into()), false),
+        (LoadError::Settings("wrong".into()), false),
+    ] {
+        let error = PrepareError::from(error);
+        assert_eq!(error.is_worth_a_retry(), expected, "{error}");
+    }
 }

@@ -1,7 +1,8 @@
-//! The manifests as a policy may see them that looks around: without a cluster they are all there is.
+//! The manifests as a policy may see them that reads other objects, where there is no cluster. Of a kind
+//! that some manifest has, the manifests are all there is; of any other kind nothing is known.
 
 use muster_kind::selector::{FieldSelector, LabelSelector};
-use muster_policy::{GroupVersionKind, Lookup, Served};
+use muster_policy::{GroupVersionKind, Lookup, LookupError, Served};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, HashMap};
 
@@ -21,12 +22,22 @@ impl Manifests {
         manifests
     }
 
-    fn of(&self, kind: &GroupVersionKind, namespace: Option<&str>) -> impl Iterator<Item = &Value> {
-        let objects = self.0.get(kind).into_iter().flatten();
-        objects.filter(move |object| {
-            namespace.is_none_or(|wanted| object["metadata"]["namespace"] == wanted)
+    /// The objects of a kind.
+    fn of(&self, kind: &GroupVersionKind) -> Result<&[Value], LookupError> {
+        let objects = self.0.get(kind).map(Vec::as_slice);
+        objects.ok_or_else(|| {
+            let (version, kind) = (kind.api_version(), &kind.kind);
+            LookupError::permanent(format!(
+                "no manifest is a {version} {kind}, and there is no cluster to look in; add such \
+                 manifests, or name a cluster with `--kubeconfig`"
+            ))
         })
     }
+}
+
+/// The namespace of an object that was placed; none if its kind is cluster-wide.
+fn namespace_of(object: &Value) -> Option<&str> {
+    object["metadata"]["namespace"].as_str()
 }
 
 impl Lookup for Manifests {
@@ -35,10 +46,17 @@ impl Lookup for Manifests {
         kind: &GroupVersionKind,
         namespace: Option<&str>,
         name: &str,
-    ) -> Result<Option<Value>, String> {
-        let mut objects = self.of(kind, namespace);
-        let found = objects.find(|object| object["metadata"]["name"] == name);
-        Ok(found.cloned())
+    ) -> Result<Value, LookupError> {
+        let objects = self.of(kind)?;
+        let is_namespaced = objects.iter().any(|object| namespace_of(object).is_some());
+        if is_namespaced && namespace.is_none() {
+            return Err(LookupError::NoNamespace);
+        }
+        let mut objects = objects.iter().filter(|object| {
+            object["metadata"]["name"] == name
+                && (!is_namespaced || namespace_of(object) == namespace)
+        });
+        objects.next().cloned().ok_or(LookupError::NotFound)
     }
 
     fn list(
@@ -47,11 +65,17 @@ impl Lookup for Manifests {
         namespace: Option<&str>,
         labels: Option<&str>,
         fields: Option<&str>,
-    ) -> Result<Value, String> {
+    ) -> Result<Value, LookupError> {
+        let wrong = |error: &dyn std::fmt::Display| LookupError::permanent(error.to_string());
         let labels =
-            LabelSelector::parse(labels.unwrap_or_default()).map_err(|error| error.to_string())?;
+            LabelSelector::parse(labels.unwrap_or_default()).map_err(|error| wrong(&error))?;
         let fields =
-            FieldSelector::parse(fields.unwrap_or_default()).map_err(|error| error.to_string())?;
+            FieldSelector::parse(fields.unwrap_or_default()).map_err(|error| wrong(&error))?;
+        let objects = self.of(kind)?;
+        if namespace.is_some() && !objects.iter().any(|object| namespace_of(object).is_some()) {
+            return Err(LookupError::ClusterWide);
+        }
+        let is_here = |object: &&Value| namespace.is_none() || namespace_of(object) == namespace;
         let is_wanted = |object: &&Value| {
             let field = |path: &str| {
                 let path = format!("/{}", path.replace('.', "/"));
@@ -59,7 +83,8 @@ impl Lookup for Manifests {
             };
             labels.matches(&labels_of(object)) && fields.matches(field)
         };
-        let items: Vec<&Value> = self.of(kind, namespace).filter(is_wanted).collect();
+        let objects = objects.iter().filter(is_here);
+        let items: Vec<&Value> = objects.filter(is_wanted).collect();
         Ok(json!({
             "apiVersion": kind.api_version(), "kind": format!("{}List", kind.kind),
             "metadata": {"resourceVersion": ""}, "items": items,
@@ -158,22 +183,48 @@ mod tests {
         assert_eq!(found(kind("Pod"), Some("b"), None, None), "x y");
         assert_eq!(found(kind("Pod"), None, Some("team=red"), None), "x y");
         assert_eq!(found(kind("Pod"), None, None, Some("metadata.name=y")), "y");
-        assert_eq!(found(kind("Secret"), None, None, None), "");
         let wrong = manifests.list(&kind("Pod"), None, Some("a in"), None);
         assert!(wrong.is_err(), "{wrong:?}");
-        let one = manifests
-            .get(&kind("Pod"), Some("b"), "x")
-            .unwrap()
-            .unwrap();
+        let one = manifests.get(&kind("Pod"), Some("b"), "x").unwrap();
         assert_eq!(one["metadata"]["labels"]["team"], "blue");
-        assert_eq!(manifests.get(&kind("Pod"), Some("a"), "y").unwrap(), None);
-        assert!(
-            manifests
-                .get(&kind("Namespace"), None, "a")
-                .unwrap()
-                .is_some()
-        );
+        for namespace in [None, Some("any")] {
+            assert!(manifests.get(&kind("Namespace"), namespace, "a").is_ok());
+        }
         assert_eq!(namespaces(objects.iter())["a"]["team"], "red");
+    }
+
+    #[test]
+    fn only_of_kinds_that_manifests_have_something_can_be_missing() {
+        let objects = [
+            object("Pod", Some("a"), "x", "red"),
+            object("Namespace", None, "a", "red"),
+        ];
+        let manifests = Manifests::new(objects.iter());
+        let kind = |kind: &str| GroupVersionKind::parse("v1", kind);
+        for (asked, namespace, name, expected) in [
+            ("Pod", Some("a"), "y", LookupError::NotFound),
+            ("Pod", Some("b"), "x", LookupError::NotFound),
+            ("Pod", None, "x", LookupError::NoNamespace),
+            ("Namespace", None, "b", LookupError::NotFound),
+        ] {
+            let found = manifests.get(&kind(asked), namespace, name);
+            assert_eq!(found, Err(expected), "{asked} {namespace:?} {name}");
+        }
+        let of_one = manifests.list(&kind("Namespace"), Some("a"), None, None);
+        assert_eq!(of_one, Err(LookupError::ClusterWide));
+        let unknown = [
+            manifests.get(&kind("Service"), Some("a"), "x"),
+            manifests.list(&kind("Service"), None, None, None),
+        ];
+        for found in unknown {
+            let Err(LookupError::Unavailable { reason, .. }) = found else {
+                panic!("{found:?}");
+            };
+            assert!(
+                reason.starts_with("no manifest is a v1 Service,"),
+                "{reason}"
+            );
+        }
     }
 
     #[test]

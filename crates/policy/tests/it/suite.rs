@@ -5,7 +5,8 @@ use muster_policy::module::ModulePolicy;
 use muster_policy::rego::{Owner, RegoPolicy};
 use muster_policy::remote::RemotePolicy;
 use muster_policy::{
-    Evaluator, GroupPolicy, GroupVersionKind, Lookup, Member, Outcome, Request, Verdict,
+    Evaluator, GroupPolicy, GroupVersionKind, Lookup, LookupError, Member, Outcome, Request,
+    Verdict,
 };
 use muster_testkit::policies::{self, Abi};
 use muster_wasm::{Options, Sandbox};
@@ -33,8 +34,8 @@ enum Behaviour {
 struct Nothing;
 
 impl Lookup for Nothing {
-    fn get(&self, _: &GroupVersionKind, _: Option<&str>, _: &str) -> Result<Option<Value>, String> {
-        Err("nothing is looked up".into())
+    fn get(&self, _: &GroupVersionKind, _: Option<&str>, _: &str) -> Result<Value, LookupError> {
+        Err(LookupError::permanent("nothing is looked up"))
     }
 
     fn list(
@@ -43,8 +44,8 @@ impl Lookup for Nothing {
         _: Option<&str>,
         _: Option<&str>,
         _: Option<&str>,
-    ) -> Result<Value, String> {
-        Err("nothing is looked up".into())
+    ) -> Result<Value, LookupError> {
+        Err(LookupError::permanent("nothing is looked up"))
     }
 }
 

@@ -3,7 +3,7 @@
 
 use muster_policy::module::{ModulePolicy, left_out};
 use muster_policy::{
-    Evaluator, GroupVersionKind, LoadError, Lookup, Member, Outcome, Request, Verdict,
+    Evaluator, GroupVersionKind, LoadError, Lookup, LookupError, Member, Outcome, Request, Verdict,
 };
 use muster_testkit::policies::{self, Abi, with_metadata};
 use muster_wasm::{Options, Sandbox};
@@ -15,13 +15,18 @@ static SANDBOX: LazyLock<Sandbox> =
     LazyLock::new(|| Sandbox::new(Options::default()).expect("a sandbox can be made"));
 
 /// A cluster that answers everything with the same, and remembers what it was asked.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Cluster {
-    object: Option<Value>,
+    found: Result<Value, LookupError>,
     asked: Mutex<Vec<String>>,
 }
 
 impl Cluster {
+    fn answering(found: Result<Value, LookupError>) -> Arc<Self> {
+        let asked = Mutex::default();
+        Arc::new(Cluster { found, asked })
+    }
+
     fn note(&self, asked: String) {
         self.asked.lock().expect("no panic").push(asked);
     }
@@ -33,9 +38,9 @@ impl Lookup for Cluster {
         kind: &GroupVersionKind,
         namespace: Option<&str>,
         name: &str,
-    ) -> Result<Option<Value>, String> {
+    ) -> Result<Value, LookupError> {
         self.note(format!("get {} {namespace:?} {name}", kind.kind));
-        Ok(self.object.clone())
+        self.found.clone()
     }
 
     fn list(
@@ -44,13 +49,11 @@ impl Lookup for Cluster {
         namespace: Option<&str>,
         labels: Option<&str>,
         fields: Option<&str>,
-    ) -> Result<Value, String> {
+    ) -> Result<Value, LookupError> {
         let kind = &kind.kind;
         self.note(format!("list {kind} {namespace:?} {labels:?} {fields:?}"));
-        match &self.object {
-            Some(object) => Ok(json!({"kind": "List", "items": [object]})),
-            None => Err("the server is away".into()),
-        }
+        let object = self.found.clone()?;
+        Ok(json!({"kind": "List", "items": [object]}))
     }
 }
 
@@ -60,14 +63,18 @@ fn member(settings: Value) -> Member {
         settings,
         // Long, so that a busy machine does not matter.
         time: Duration::from_secs(60),
-        context_aware: ["Namespace", "Secret"]
+        context_aware: ["Namespace", "Secret", "Pod"]
             .map(|kind| GroupVersionKind::parse("v1", kind))
             .to_vec(),
     }
 }
 
 fn load(module: &[u8], member: &Member) -> Result<ModulePolicy, LoadError> {
-    load_in(module, member, Arc::new(Cluster::default()))
+    load_in(
+        module,
+        member,
+        Cluster::answering(Err(LookupError::NotFound)),
+    )
 }
 
 fn load_in(
@@ -270,11 +277,13 @@ fn a_policy_that_is_not_for_us_does_not_load() {
 
 #[test]
 fn a_policy_reads_of_the_cluster_what_it_names() {
-    let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "spec": {},
-        "metadata": {"name": "n", "labels": {"team": "secret"}, "managedFields": [{}]}});
+    let applied = "kubectl.kubernetes.io/last-applied-configuration";
+    let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "spec": {"a": "unwanted"},
+        "metadata": {"name": "n", "labels": {"team": "secret"}, "managedFields": [{}],
+            "annotations": {applied: "{}"}}});
     let all = json!({"api_version": "v1", "kind": "Namespace", "label_selector": "a=b"});
     let own = json!({"api_version": "v1", "kind": "Namespace", "namespace": "n",
-        "field_selector": "a=b", "field_masks": ["metadata.name"]});
+        "field_selector": "a=b", "field_masks": ["status.phase"]});
     let one = json!({"api_version": "v1", "kind": "Namespace", "name": "n", "namespace": null,
         "disable_cache": true});
     for abi in Abi::ALL {
@@ -294,27 +303,38 @@ fn a_policy_reads_of_the_cluster_what_it_names() {
                 false,
             ),
             (
+                "list_resources_all",
+                &all,
+                "last-applied-configuration",
+                r#"list Namespace None Some("a=b") None"#,
+                false,
+            ),
+            (
                 "list_resources_by_namespace",
                 &own,
-                "secret",
+                "unwanted",
                 r#"list Namespace Some("n") None Some("a=b")"#,
                 false,
             ),
             (
                 "list_resources_by_namespace",
                 &own,
-                r#""metadata":{"name":"n"}"#,
+                r#""labels":{"team":"secret"}"#,
                 r#"list Namespace Some("n") None Some("a=b")"#,
+                true,
+            ),
+            (
+                "get_resource",
+                &one,
+                "last-applied-configuration",
+                "get Namespace None n",
                 true,
             ),
             ("get_resource", &one, "secret", "get Namespace None n", true),
         ] {
             let call = ["kubewarden", "kubernetes", operation];
             let module = policies::calling(abi, call, question, text, "found");
-            let cluster = Arc::new(Cluster {
-                object: Some(namespace.clone()),
-                asked: Mutex::default(),
-            });
+            let cluster = Cluster::answering(Ok(namespace.clone()));
             let policy = load_in(&module, &member(json!({})), cluster.clone()).unwrap();
             let expected = match found {
                 true => Verdict::fail("found"),
@@ -327,105 +347,208 @@ fn a_policy_reads_of_the_cluster_what_it_names() {
 }
 
 #[test]
-fn everything_else_a_policy_asks_is_refused_and_told() {
-    let secret = json!({"api_version": "v1", "kind": "Secret", "name": "s", "namespace": "n"});
-    // Not even if the policy names them.
-    let secrets = "Secrets are not looked up in an audit";
-    let map = json!({"api_version": "v1", "kind": "ConfigMap", "name": "c", "namespace": "n"});
+fn a_policy_reads_the_findings_of_a_report_through_a_mask() {
+    let kind = GroupVersionKind::parse(
+        "storage.sbomscanner.kubewarden.io/v1alpha1",
+        "VulnerabilityReport",
+    );
+    let report = json!({"apiVersion": kind.api_version(), "kind": kind.kind,
+        "metadata": {"name": "r", "namespace": "n", "uid": "u"}, "imageMetadata": {"tag": "1"},
+        "report": {"results": [{"vulnerabilities": [
+            {"cve": "CVE-1", "severity": "CRITICAL", "title": "t"}]}]}});
+    let question = json!({"api_version": kind.api_version(), "kind": kind.kind, "namespace": "n",
+        "field_masks": ["report.results.vulnerabilities.cve",
+            "report.results.vulnerabilities.severity"]});
+    let call = ["kubewarden", "kubernetes", "list_resources_by_namespace"];
+    // An SDK reads an object by its type and metadata.
+    let read = r#"{"apiVersion":"storage.sbomscanner.kubewarden.io/v1alpha1","kind":"VulnerabilityReport","metadata":{"name":"r","namespace":"n","uid":"u"},"report":{"results":[{"vulnerabilities":[{"cve":"CVE-1","severity":"CRITICAL"}]}]}}"#;
+    for abi in Abi::ALL {
+        let module = policies::calling(abi, call, &question, read, "CVE-1 is critical");
+        let member = Member {
+            context_aware: vec![kind.clone()],
+            ..member(json!({}))
+        };
+        let cluster = Cluster::answering(Ok(report.clone()));
+        let verdict = load_in(&module, &member, cluster)
+            .unwrap()
+            .judge(&pod(true));
+        assert_eq!(verdict, Verdict::fail("CVE-1 is critical"), "{abi:?}");
+    }
+}
+
+#[test]
+fn a_policy_reads_the_words_of_a_negative_answer_and_decides() {
+    let get = ["kubewarden", "kubernetes", "get_resource"];
+    let list = ["kubewarden", "kubernetes", "list_resources_by_namespace"];
     let namespace = json!({"api_version": "v1", "kind": "Namespace", "name": "n"});
-    for (call, question, expected) in [
+    let one = json!({"api_version": "v1", "kind": "Pod", "name": "p", "namespace": "n"});
+    let own = json!({"api_version": "v1", "kind": "Namespace", "namespace": "n"});
+    for (call, question, error, text) in [
         (
-            ["kubewarden", "kubernetes", "get_resource"],
-            &map,
-            "kubernetes/get_resource was refused: v1 ConfigMap is not among the \
-             contextAwareResources of the policy"
-                .into(),
-        ),
-        (
-            ["kubewarden", "kubernetes", "get_resource"],
-            &secret,
-            format!("kubernetes/get_resource was refused: {secrets}"),
-        ),
-        (
-            ["kubewarden", "kubernetes", "list_resources_all"],
-            &secret,
-            format!("kubernetes/list_resources_all was refused: {secrets}"),
-        ),
-        (
-            ["kubewarden", "kubernetes", "list_resources_by_namespace"],
-            &secret,
-            format!("kubernetes/list_resources_by_namespace was refused: {secrets}"),
-        ),
-        (
-            ["kubewarden", "kubernetes", "list_resources_by_namespace"],
+            get,
             &namespace,
-            "kubernetes/list_resources_by_namespace was refused: it names no namespace".into(),
+            LookupError::NotFound,
+            "Cannot find v1/Namespace named 'n' inside of namespace 'None'",
         ),
         (
-            ["kubewarden", "kubernetes", "get_resource"],
-            &namespace,
-            "kubernetes/get_resource was refused: there is no Namespace \"n\"".into(),
+            get,
+            &one,
+            LookupError::NotFound,
+            "Cannot find v1/Pod named 'p' inside of namespace 'Some(\"n\")'",
         ),
         (
-            ["kubewarden", "kubernetes", "list_resources_all"],
-            &namespace,
-            "kubernetes/list_resources_all was refused: the server is away".into(),
+            get,
+            &one,
+            LookupError::NoNamespace,
+            "Resource v1/Pod is namespaced, but no namespace was provided",
         ),
         (
-            ["kubewarden", "kubernetes", "get_resource"],
-            &json!({"kind": "Pod"}),
-            "kubernetes/get_resource was refused: it does not make sense: \
-             missing field `api_version` at line 1 column 14"
-                .into(),
-        ),
-        (
-            ["kubewarden", "kubernetes", "can_i"],
-            &json!({}),
-            "kubernetes/can_i was refused: permissions are not looked up in an audit".into(),
-        ),
-        (
-            ["kubewarden", "oci", "v2/verify"],
-            &json!({}),
-            "oci/v2/verify was refused: registries and signatures are not looked up in an audit"
-                .into(),
-        ),
-        (
-            ["kubewarden", "net", "v1/dns_lookup_host"],
-            &json!("example.org"),
-            "net/v1/dns_lookup_host was refused: the network is not looked at in an audit".into(),
-        ),
-        (
-            ["kubewarden", "crypto", "v1/is_certificate_trusted"],
-            &json!({}),
-            "crypto/v1/is_certificate_trusted was refused: \
-             certificates are not verified in an audit"
-                .into(),
-        ),
-        (
-            ["other", "kubernetes", "get_resource"],
-            &namespace,
-            "other/kubernetes/get_resource was refused: nothing is known by that name".into(),
+            list,
+            &own,
+            LookupError::ClusterWide,
+            "resource v1/Namespace is cluster wide. Cannot search for it inside of a namespace",
         ),
     ] {
+        let text = format!("Callback evaluation failure: {text}");
         for abi in Abi::ALL {
-            let refusal = format!("the host call {expected}");
-            let said = match abi {
-                Abi::Wapc => format!("the policy failed: {refusal}"),
-                Abi::Wasi => {
-                    format!("the policy failed: it exited with code 1; it wrote: {refusal}")
-                }
-            };
-            let verdict = judge(&policies::calling(abi, call, question, "a", "b"));
-            assert_eq!(verdict, Verdict::error(said));
-            // Who goes on without the answer is believed, with a remark.
-            let verdict = judge(&policies::careless(abi, call, question));
-            assert_eq!(verdict, Verdict::pass().with_warnings([refusal]));
+            let cluster = Cluster::answering(Err(error.clone()));
+            let module = policies::reading_errors(abi, call, question, &text, "absent");
+            let policy = load_in(&module, &member(json!({})), cluster.clone()).unwrap();
+            assert_eq!(policy.judge(&pod(true)), Verdict::fail("absent"), "{text}");
+            let module = policies::careless(abi, call, question);
+            let policy = load_in(&module, &member(json!({})), cluster).unwrap();
+            assert_eq!(policy.judge(&pod(true)), Verdict::pass(), "{text}");
         }
     }
 }
 
 #[test]
-fn a_policy_that_fails_after_a_refusal_without_telling_it_is_understood() {
+fn a_policy_that_could_not_look_has_no_verdict() {
+    let get = ["kubewarden", "kubernetes", "get_resource"];
+    let list = ["kubewarden", "kubernetes", "list_resources_all"];
+    let own = ["kubewarden", "kubernetes", "list_resources_by_namespace"];
+    let secret = json!({"api_version": "v1", "kind": "Secret", "name": "s", "namespace": "n"});
+    let map = json!({"api_version": "v1", "kind": "ConfigMap", "name": "c", "namespace": "n"});
+    let namespace = json!({"api_version": "v1", "kind": "Namespace", "name": "n"});
+    let elsewhere = "a PolicyServer with `spec.address` can evaluate this policy";
+    let malformed = "missing field `api_version` at line 1 column 14";
+    for (call, question, reason) in [
+        (
+            get,
+            &map,
+            "kubernetes/get_resource is not permitted: the policy may not read v1 ConfigMap; \
+             name it in `contextAwareResources` of a ClusterAdmissionPolicy or \
+             ClusterAdmissionPolicyGroup"
+                .to_owned(),
+        ),
+        // Not even if the policy names them.
+        (
+            get,
+            &secret,
+            format!(
+                "kubernetes/get_resource is not permitted: policies may not read Secrets; \
+                 {elsewhere}"
+            ),
+        ),
+        (
+            list,
+            &secret,
+            format!(
+                "kubernetes/list_resources_all is not permitted: policies may not read Secrets; \
+                 {elsewhere}"
+            ),
+        ),
+        (
+            own,
+            &namespace,
+            "kubernetes/list_resources_by_namespace is malformed: it names no namespace".into(),
+        ),
+        (
+            get,
+            &json!({"kind": "Pod"}),
+            format!("kubernetes/get_resource is malformed: {malformed}"),
+        ),
+        (
+            list,
+            &namespace,
+            "kubernetes/list_resources_all failed: the server is away".into(),
+        ),
+        (
+            ["kubewarden", "kubernetes", "can_i"],
+            &json!({}),
+            format!("kubernetes/can_i is not supported; {elsewhere}"),
+        ),
+        (
+            ["kubewarden", "oci", "v2/verify"],
+            &json!({}),
+            format!("oci/v2/verify is not supported; {elsewhere}"),
+        ),
+        (
+            ["kubewarden", "net", "v1/dns_lookup_host"],
+            &json!("example.org"),
+            format!("net/v1/dns_lookup_host is not supported; {elsewhere}"),
+        ),
+        (
+            ["kubewarden", "crypto", "v1/is_certificate_trusted"],
+            &json!({}),
+            format!("crypto/v1/is_certificate_trusted is not supported; {elsewhere}"),
+        ),
+        (
+            ["kubewarden", "kubernetes", "delete"],
+            &json!({}),
+            format!("kubernetes/delete is not known; {elsewhere}"),
+        ),
+        (
+            ["kubewarden", "cache", "get"],
+            &json!({}),
+            format!("cache/get is not known; {elsewhere}"),
+        ),
+        (
+            ["other", "kubernetes", "get_resource"],
+            &namespace,
+            format!("other/kubernetes/get_resource is not known; {elsewhere}"),
+        ),
+    ] {
+        let is_transient = reason.contains("failed");
+        let expected = Verdict {
+            is_transient,
+            ..Verdict::error(format!("the host call {reason}"))
+        };
+        let accepted = r#"{"accepted":true,"warnings":["w"]}"#;
+        let rejected = r#"{"accepted":false,"message":"no"}"#;
+        let valid = json!({"valid": true});
+        let invalid = json!({"valid": false, "message": "wrong"});
+        for abi in Abi::ALL {
+            let away = || Cluster::answering(Err(LookupError::transient("the server is away")));
+            let judge = |module: &[u8]| {
+                let policy = load_in(module, &member(json!({})), away()).unwrap();
+                policy.judge(&pod(true))
+            };
+            for module in [
+                // It accepts, it rejects, it fails, it reads the words and rejects.
+                policies::asking(abi, &[(call, question)], accepted),
+                policies::asking(abi, &[(call, question)], rejected),
+                policies::calling(abi, call, question, "a", "b"),
+                policies::reading_errors(abi, call, question, "e", "refused"),
+            ] {
+                assert_eq!(judge(&module), expected, "{abi:?}");
+            }
+            for answer in [&valid, &invalid] {
+                let module = policies::asking_for_settings(abi, call, question, answer);
+                let error = load_in(&module, &member(json!({})), away()).unwrap_err();
+                let why = format!("while its settings are validated, the host call {reason}");
+                let expected = match is_transient {
+                    true => LoadError::Unreachable(why),
+                    false => LoadError::HostCall(why),
+                };
+                assert_eq!(error, expected, "{abi:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_policy_that_crashes_after_it_could_not_look_is_understood() {
     let module = policies::assemble(
         r#"(module
              (import "wapc" "__guest_response" (func $respond (param i32 i32)))
@@ -447,11 +570,39 @@ fn a_policy_that_fails_after_a_refusal_without_telling_it_is_understood() {
     assert_eq!(
         judge(&module),
         Verdict::error(
-            "the policy crashed: it gave up (an unreachable instruction was executed); \
-             before that, the host call oci/v1/verify was refused: \
-             registries and signatures are not looked up in an audit"
+            "the host call oci/v1/verify is not supported; \
+             a PolicyServer with `spec.address` can evaluate this policy"
         )
     );
+}
+
+#[test]
+fn a_policy_that_answers_with_code_500_has_no_verdict() {
+    let silent = "the policy answers with code 500, without a message";
+    for (answer, expected) in [
+        (
+            json!({"accepted": false, "code": 500, "message": "no database"}),
+            Verdict::error("no database"),
+        ),
+        (
+            json!({"accepted": true, "code": 500, "message": "no database"}),
+            Verdict::error("no database"),
+        ),
+        (
+            json!({"accepted": false, "code": 500}),
+            Verdict::error(silent),
+        ),
+        (
+            json!({"accepted": false, "code": 400, "message": "no"}),
+            Verdict::fail("no"),
+        ),
+        (json!({"accepted": true, "code": null}), Verdict::pass()),
+    ] {
+        for abi in Abi::ALL {
+            let verdict = judge(&policies::answering(abi, &answer.to_string()));
+            assert_eq!(verdict, expected, "{answer}");
+        }
+    }
 }
 
 #[test]

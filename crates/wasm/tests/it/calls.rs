@@ -1,8 +1,10 @@
 //! What modules are asked, what they answer, and what they ask themselves.
 
-use crate::support::{Nobody, Somebody, complaint, load, patient, validate, validate_with};
+use crate::support::{
+    Failing, Nobody, Somebody, complaint, load, patient, validate, validate_with,
+};
 use muster_testkit::policies::{self, Abi, assemble};
-use muster_wasm::{Failure, Operation};
+use muster_wasm::{Failure, HostError, Operation, Unavailable};
 use serde_json::json;
 use std::sync::Arc;
 
@@ -51,7 +53,7 @@ fn each_operation_has_its_name_in_each_protocol() {
 }
 
 #[test]
-fn a_host_call_is_answered_or_refused_and_the_module_decides() {
+fn a_module_decides_after_an_answer_and_after_a_negative_one() {
     let call = ["kubewarden", "kubernetes", "get_resource"];
     for abi in Abi::ALL {
         let module = policies::calling(abi, call, &json!({"kind": "Pod"}), "secret", "found");
@@ -78,25 +80,80 @@ fn a_host_call_is_answered_or_refused_and_the_module_decides() {
             );
         }
         let refused = validate(&module, "{}").unwrap_err();
-        assert_eq!(refused, complaint(abi, "get_resource is refused"));
+        assert_eq!(refused, complaint(abi, "get_resource finds nothing"));
         let careless = load(&policies::careless(abi, call, &json!({})));
         assert_eq!(validate(&careless, "{}").unwrap(), r#"{"accepted":true}"#);
     }
 }
 
 #[test]
-fn a_host_call_that_is_too_large_is_refused() {
+fn a_call_without_an_answer_leaves_no_result_whatever_the_module_does() {
+    let call = ["kubewarden", "kubernetes", "get_resource"];
+    let unavailable = Unavailable {
+        text: "not granted".into(),
+        reason: "get_resource is not permitted".into(),
+        is_transient: true,
+    };
+    let host = || Arc::new(Failing(HostError::Unavailable(unavailable.clone())));
+    for abi in Abi::ALL {
+        for module in [
+            policies::careless(abi, call, &json!({})),
+            policies::calling(abi, call, &json!({}), "a", "b"),
+            policies::reading_errors(abi, call, &json!({}), "granted", "no"),
+        ] {
+            let answer = validate_with(&load(&module), "", &patient(), host());
+            assert_eq!(answer, Err(Failure::HostCall(unavailable.clone())));
+        }
+        let settings =
+            policies::asking_for_settings(abi, call, &json!({}), &json!({"valid": true}));
+        let answer = load(&settings).call(Operation::ValidateSettings, b"", &patient(), host());
+        let failure = answer.unwrap_err();
+        assert!(failure.is_transient(), "{failure:?}");
+        assert_eq!(failure.to_string(), "get_resource is not permitted");
+    }
+}
+
+#[test]
+fn a_module_reads_the_text_of_a_negative_answer() {
     let call = ["kubewarden", "kubernetes", "get_resource"];
     for abi in Abi::ALL {
-        let module = policies::calling(abi, call, &json!("x".repeat(2 << 20)), "a", "b");
-        let refused = validate(&load(&module), "").unwrap_err();
-        let named = "the host call kubewarden/kubernetes/get_resource";
-        assert_eq!(refused, complaint(abi, &format!("{named} is too large")));
-        let module = load(&policies::calling(abi, call, &json!({}), "a", "b"));
+        for (text, expected) in [
+            (
+                "named 'a' inside",
+                r#"{"accepted":false,"message":"absent"}"#,
+            ),
+            ("something else", r#"{"accepted":true}"#),
+        ] {
+            let module = policies::reading_errors(abi, call, &json!({}), text, "absent");
+            let error = HostError::Negative("named 'a' inside of 'None'".into());
+            let host = Arc::new(Failing(error));
+            let answer = validate_with(&load(&module), "", &patient(), host);
+            assert_eq!(answer.unwrap(), expected, "{abi:?} {text}");
+        }
+    }
+}
+
+#[test]
+fn a_host_call_that_is_too_large_has_no_answer() {
+    let call = ["kubewarden", "kubernetes", "get_resource"];
+    let named = "the host call kubewarden/kubernetes/get_resource";
+    let failed = |reason: String| {
+        let text = reason.clone();
+        Err(Failure::HostCall(Unavailable {
+            text,
+            reason,
+            is_transient: false,
+        }))
+    };
+    for abi in Abi::ALL {
+        let module = policies::careless(abi, call, &json!("x".repeat(2 << 20)));
+        let answer = validate(&load(&module), "");
+        assert_eq!(answer, failed(format!("{named} is too large")));
+        let module = load(&policies::careless(abi, call, &json!({})));
         let host = Somebody::answering(vec![0; (32 << 20) + 1]);
-        let refused = validate_with(&module, "", &patient(), host).unwrap_err();
+        let answer = validate_with(&module, "", &patient(), host);
         let expected = format!("{named} is answered with more than 32 MiB");
-        assert_eq!(refused, complaint(abi, &expected));
+        assert_eq!(answer, failed(expected));
     }
 }
 

@@ -1,7 +1,7 @@
 //! One sandbox for all tests, as one process has one for all policies.
 
 use muster_testkit::policies::Abi;
-use muster_wasm::{Failure, Host, Limits, Module, Operation, Options, Sandbox};
+use muster_wasm::{Failure, Host, HostError, Limits, Module, Operation, Options, Sandbox};
 use std::sync::{Arc, LazyLock, Mutex};
 use std::time::Duration;
 
@@ -46,12 +46,21 @@ pub fn validate_with(
     Ok(String::from_utf8(answer).expect("the answer is text"))
 }
 
-/// A host that refuses everything.
+/// A host that finds nothing, which is a negative answer.
 pub struct Nobody;
 
 impl Host for Nobody {
-    fn call(&self, _: &str, _: &str, operation: &str, _: &[u8]) -> Result<Vec<u8>, String> {
-        Err(format!("{operation} is refused"))
+    fn call(&self, _: &str, _: &str, operation: &str, _: &[u8]) -> Result<Vec<u8>, HostError> {
+        Err(HostError::Negative(format!("{operation} finds nothing")))
+    }
+}
+
+/// A host that gives the same error to everything.
+pub struct Failing(pub HostError);
+
+impl Host for Failing {
+    fn call(&self, _: &str, _: &str, _: &str, _: &[u8]) -> Result<Vec<u8>, HostError> {
+        Err(self.0.clone())
     }
 }
 
@@ -77,7 +86,7 @@ impl Host for Somebody {
         namespace: &str,
         operation: &str,
         payload: &[u8],
-    ) -> Result<Vec<u8>, String> {
+    ) -> Result<Vec<u8>, HostError> {
         let payload = String::from_utf8_lossy(payload);
         let asked = format!("{binding} {namespace} {operation} {payload}");
         self.asked.lock().expect("no panic").push(asked);

@@ -6,7 +6,7 @@ use anyhow::{Context, Result};
 use muster_policy::cel::CelPolicy;
 use muster_policy::module::ModulePolicy;
 use muster_policy::rego::RegoPolicy;
-use muster_policy::{Evaluator, GroupVersionKind, Lookup, Member};
+use muster_policy::{Evaluator, GroupVersionKind, Lookup, LookupError, Member};
 use muster_testkit::policies::{Abi, forbidding, realistic};
 use muster_wasm::Sandbox;
 use serde_json::{Value, json};
@@ -237,8 +237,8 @@ impl Sample {
 struct Nothing;
 
 impl Lookup for Nothing {
-    fn get(&self, _: &GroupVersionKind, _: Option<&str>, _: &str) -> Result<Option<Value>, String> {
-        Ok(None)
+    fn get(&self, _: &GroupVersionKind, _: Option<&str>, _: &str) -> Result<Value, LookupError> {
+        Err(LookupError::NotFound)
     }
 
     fn list(
@@ -247,7 +247,7 @@ impl Lookup for Nothing {
         _: Option<&str>,
         _: Option<&str>,
         _: Option<&str>,
-    ) -> Result<Value, String> {
-        Err("there is nothing".into())
+    ) -> Result<Value, LookupError> {
+        Err(LookupError::permanent("there is nothing"))
     }
 }
