@@ -142,15 +142,17 @@ impl Book {
         Ok(report.map(Kept::read))
     }
 
-    /// Writes a report over what was read; says in which revision it is now.
+    /// Writes a report over what was read, with the reason if it is stale; says in which revision it is now.
     pub(crate) async fn write(
         &self,
         subject: &Subject,
         lines: Vec<Line>,
         note: &Note,
+        stale: Option<&str>,
         before: Option<&Kept>,
     ) -> kube::Result<u64> {
-        let inputs = BTreeMap::from([(INPUTS.to_owned(), note.write())]);
+        let mut inputs = BTreeMap::from([(INPUTS.to_owned(), note.write())]);
+        inputs.extend(stale.map(|why| (STALE.to_owned(), why.to_owned())));
         let mut written = report(self.format, subject, lines, note.skipped(), &inputs);
         let resource = self.resource(subject.namespace.is_some());
         written["apiVersion"] = resource.api_version.into();

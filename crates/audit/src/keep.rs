@@ -4,7 +4,7 @@
 use crate::agenda::Task;
 use crate::auditor::Auditor;
 use crate::ledger::Place;
-use crate::note::{Key, Mark};
+use crate::note::{Key, Mark, Stamp};
 use crate::prepare::PrepareError;
 use crate::served;
 use crate::view::Changed;
@@ -390,7 +390,14 @@ impl Auditor {
         }
         let tries = state.unanswered.entry(key).or_default();
         *tries = tries.saturating_add(1);
-        let doubted = state.ledger.doubt_policy(key, |mark| mark == Mark::Error);
+        let known = state
+            .view
+            .policy(key)
+            .and_then(|known| known.prepared.as_ref());
+        let is_remote = known.is_some_and(|prepared| prepared.is_remote());
+        let doubted = state.ledger.doubt_policy(key, |pair| {
+            pair.stamp == Stamp::NONE || is_remote && pair.mark == Mark::Error
+        });
         drop(state);
         self.look_at(key, doubted);
     }

@@ -2,7 +2,7 @@
 //! whether the report is still what was written. Of an object itself only hashes are kept. From it
 //! follows what each policy says in all, without reading a single report.
 
-use crate::note::{Key, Mark, Note, Stamp};
+use crate::note::{Key, Mark, Note, Pair, Stamp};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
@@ -258,11 +258,11 @@ impl Ledger {
     }
 
     /// What a policy said, where it ended so, is not to be relied on; says of which objects.
-    pub fn doubt_policy(&mut self, key: Key, ended: impl Fn(Mark) -> bool) -> Vec<String> {
+    pub fn doubt_policy(&mut self, key: Key, ended: impl Fn(&Pair) -> bool) -> Vec<String> {
         let mut doubted = Vec::new();
         for (uid, entry) in &mut self.entries {
             let pair = entry.note.pairs.get_mut(&key);
-            if let Some(pair) = pair.filter(|pair| ended(pair.mark) && pair.mark != Mark::Skip) {
+            if let Some(pair) = pair.filter(|pair| ended(pair) && pair.mark != Mark::Skip) {
                 pair.stamp = Stamp::NONE;
                 doubted.push(uid.clone());
             }

@@ -368,10 +368,14 @@ impl Auditor {
         }
         let (questions, versions) = (plan.questions, Arc::new(shown.versions));
         let answers = self.ask(at, questions, versions).await;
-        self.heed_servers(&answers);
+        self.heed_failures(&answers);
         for _ in 0..TRIES {
             let lines = before.as_ref().map(|before| &before.lines);
-            let (mut note, lines) = compose(&plan.kept, &answers, lines, now());
+            let Composed {
+                mut note,
+                lines,
+                stale,
+            } = compose(&plan.kept, &answers, lines, known, now());
             (note.object, note.revision) = (Some(shown.hash), shown.revision);
             if before.as_ref().is_some_and(Kept::is_foreign) {
                 // What policies say is counted; the report stays whose it is.
@@ -386,8 +390,9 @@ impl Auditor {
                 (true, None) if !reported => Ok(None),
                 (true, _) => self.book.delete(namespace, &uid).await.map(|()| None),
                 (false, before) => {
+                    let (subject, stale) = (&shown.subject, stale.as_deref());
                     let before = before.as_ref();
-                    let written = self.book.write(&shown.subject, lines, &note, before).await;
+                    let written = self.book.write(subject, lines, &note, stale, before).await;
                     written.map(Some)
                 }
             };
@@ -396,7 +401,8 @@ impl Auditor {
                     if note.pairs != known.pairs {
                         self.told();
                     }
-                    if self.state().reported(&uid, revision, note) {
+                    let is_stale = stale.is_some();
+                    if self.state().reported(&uid, revision, note, is_stale) {
                         self.want(Task::Look(uid), Duration::ZERO);
                     }
                     return Ok(());
@@ -422,20 +428,19 @@ impl Auditor {
         Ok(())
     }
 
-    /// Asks servers again that could not answer, after a while: nobody says when they can.
-    fn heed_servers(&self, answers: &[(Question, Option<Verdict>)]) {
+    /// Asks again, after a while, what policies could not be asked now, and servers that did not answer: no
+    /// event says when they can.
+    fn heed_failures(&self, answers: &[(Question, Option<Verdict>)]) {
+        let mut state = self.state();
         for (question, answer) in answers {
             let key = question.key;
-            if !question.prepared.is_remote() {
-                continue;
-            }
-            let mut state = self.state();
-            if Mark::of(answer.as_ref()) != Mark::Error {
+            let is_unanswered =
+                question.prepared.is_remote() && Mark::of(answer.as_ref()) == Mark::Error;
+            if !is_unanswered && !is_transient(answer.as_ref()) {
                 state.unanswered.remove(&key);
                 continue;
             }
             let tries = *state.unanswered.entry(key).or_default();
-            drop(state);
             let wait = AGAIN.saturating_mul(2 << tries.min(6)).min(LONGEST);
             self.want(Task::Recheck(key), wait);
         }
@@ -445,7 +450,7 @@ impl Auditor {
     fn give_way(&self, uid: &str, at: &Whereabouts, note: Note) {
         self.metrics.reported("foreign");
         let mut state = self.state();
-        state.reported(uid, None, note);
+        state.reported(uid, None, note, false);
         if state.foreign.is_empty() {
             let (namespace, name) = (at.namespace.as_deref(), at.name.as_str());
             tracing::warn!(
@@ -543,7 +548,7 @@ impl Bench {
         let answer = std::panic::catch_unwind(AssertUnwindSafe(|| {
             match self.versions.get(&question.version) {
                 Some(request) => question.prepared.ask(request),
-                None => Some(Verdict::error("the object could not be read")),
+                None => Some(Verdict::transient_error("the object could not be read")),
             }
         }));
         let answer = answer.unwrap_or_else(|panic| {
@@ -573,11 +578,17 @@ fn time(question: &Question) -> Duration {
 }
 
 fn broken() -> Verdict {
-    Verdict::error("the policy broke its evaluator; this is a defect of Muster")
+    Verdict::transient_error("the policy broke its evaluator; this is a defect of Muster")
+}
+
+/// Whether an answer is no result: the policy was not evaluated, and may be later.
+fn is_transient(answer: Option<&Verdict>) -> bool {
+    answer.is_some_and(|verdict| verdict.is_transient)
 }
 
 fn outcome(answer: Option<&Verdict>) -> &'static str {
     match Mark::of(answer) {
+        _ if is_transient(answer) => "unavailable",
         Mark::Pass => "pass",
         Mark::Fail => "fail",
         Mark::Error => "error",
@@ -591,36 +602,72 @@ pub(crate) fn watched(interest: &Interest) -> &str {
     interest.served.versions.first().map_or("", String::as_str)
 }
 
-/// What the report says now, and what it was made from.
+/// What a report says.
+#[derive(Debug, Default)]
+struct Composed {
+    /// What it is made from.
+    note: Note,
+    lines: Vec<Line>,
+    /// Why it is marked as stale, if a policy was not evaluated.
+    stale: Option<String>,
+}
+
+/// What the report says now. A policy that was not evaluated has no result: its line from before stays, or
+/// else an error says so. One that was evaluated and could not look is an error. In both cases the report is marked as stale, and the note has no stamp of the policy, so that it
+/// is asked again, after a restart too.
 fn compose(
     kept: &BTreeMap<Key, Pair>,
     answers: &[(Question, Option<Verdict>)],
     before: Option<&HashMap<Key, Line>>,
+    known: &Note,
     now: i64,
-) -> (Note, Vec<Line>) {
+) -> Composed {
     let before = |key: &Key| before.and_then(|lines| lines.get(key));
-    let mut note = Note::default();
-    let mut lines = Vec::new();
+    let mut made = Composed::default();
     for (key, pair) in kept {
         if pair.mark.is_said() {
             // A line that is lost and that nobody can say again is not in the report.
             let Some(line) = before(key) else { continue };
-            lines.push(line.clone());
+            made.lines.push(line.clone());
         }
-        note.pairs.insert(*key, *pair);
+        made.note.pairs.insert(*key, *pair);
     }
+    let mut missing = Vec::new();
     for (question, answer) in answers {
-        let pair = Pair {
+        let (key, policy) = (question.key, &question.prepared.policy);
+        let line = |verdict: &Verdict| {
+            let line = Line::new(policy, verdict, now);
+            line.unless_said_by(before(&key))
+        };
+        let mut pair = Pair {
             stamp: question.stamp,
             mark: Mark::of(answer.as_ref()),
         };
-        note.pairs.insert(question.key, pair);
-        if let Some(verdict) = answer {
-            let line = Line::new(&question.prepared.policy, verdict, now);
-            lines.push(line.unless_said_by(before(&question.key)));
+        match answer {
+            Some(verdict) if verdict.is_transient => {
+                missing.push(format!("{}: {}", policy.unique_name(), verdict.message));
+                pair.stamp = Stamp::NONE;
+                // One that ran and could not look says nothing like what it said before.
+                let said = known.pairs.get(&key);
+                let said = said.filter(|pair| pair.mark.is_said() && !verdict.was_evaluated);
+                match said.zip(before(&key)) {
+                    Some((said, before)) => {
+                        pair.mark = said.mark;
+                        made.lines.push(before.clone());
+                    }
+                    None => made.lines.push(line(verdict)),
+                }
+            }
+            Some(verdict) => made.lines.push(line(verdict)),
+            None => {}
         }
+        made.note.pairs.insert(key, pair);
     }
-    (note, lines)
+    made.stale = missing.first().map(|first| match missing.len() {
+        1 => format!("not evaluated: {first}"),
+        all => format!("not evaluated: {first}; {} more policies", all - 1),
+    });
+    made
 }
 
 fn now() -> i64 {
@@ -672,11 +719,11 @@ impl State {
 
     /// Takes note of a report that was written, in that revision, or deleted if there is none; says
     /// whether somebody else has touched it meanwhile.
-    fn reported(&mut self, uid: &str, revision: Option<u64>, note: Note) -> bool {
+    fn reported(&mut self, uid: &str, revision: Option<u64>, note: Note, is_stale: bool) -> bool {
         let touched = self.ledger.end(uid, Some(revision));
         self.failures.remove(uid);
         self.foreign.remove(uid);
-        self.ledger.note(uid, note, false);
+        self.ledger.note(uid, note, is_stale);
         touched
     }
 

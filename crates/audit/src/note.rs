@@ -9,8 +9,8 @@ use std::fmt::Write as _;
 
 /// The annotation.
 pub const INPUTS: &str = "audit.kubewarden.io/inputs";
-/// The annotation of a report whose object cannot be looked at any longer: since when, and why.
-pub const STALE: &str = "audit.kubewarden.io/stale";
+/// The annotation of a report that may be old, or lacks the result of a policy: why.
+pub use muster_checks::report::STALE;
 /// More pairs than this are not believed: nobody has so many policies.
 const MOST: usize = 10_000;
 

@@ -90,7 +90,7 @@ pub(crate) struct Found {
 
 impl Found {
     /// What the metadata of a report tell; none if it is about nothing.
-    fn read(metadata: &ObjectMeta, revision: u64) -> Option<Found> {
+    pub(crate) fn read(metadata: &ObjectMeta, revision: u64) -> Option<Found> {
         let owner = metadata.owner_references.as_ref()?.first()?;
         let (group, _) = owner.api_version.split_once('/').unwrap_or_default();
         let noted = |name: &str| metadata.annotations.as_ref().and_then(|all| all.get(name));
@@ -129,6 +129,8 @@ impl State {
             self.ledger
                 .adopt(&uid, at, note, found.stale, found.revision);
         }
+        // Earlier versions stored refused evaluations as results, and whatever failed may work now.
+        self.ledger.doubt_errors();
         self.unseen.clear();
     }
 

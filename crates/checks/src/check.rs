@@ -96,8 +96,18 @@ pub enum Outcome {
     Fail,
     /// It does not, and somebody answers for that.
     Exempt(Exemption),
-    /// Nobody knows.
+    /// The policy failed: the result is unknown until the object or the policy changes.
     Error,
+    /// The policy was not evaluated, for a reason that is not its own: that is no result, and the
+    /// evaluation is retried.
+    NotEvaluated,
+}
+
+impl Outcome {
+    /// Whether it is unknown if the object passes.
+    pub fn is_unknown(&self) -> bool {
+        matches!(self, Outcome::Error | Outcome::NotEvaluated)
+    }
 }
 
 /// Why a check need not be kept.

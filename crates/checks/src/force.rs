@@ -3,10 +3,10 @@
 //! it was made for; so one bad policy changes nothing for anybody else, and nothing for itself.
 
 use crate::builtin;
-use crate::judge::Check;
+use crate::judge::{Check, CheckError};
 use crate::kinds::{Kind, Kinds};
 use crate::written::{EntryError, Policy, Written, WrittenError};
-use muster_rego::Module;
+use muster_rego::{LoadError, Module};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -69,6 +69,8 @@ pub struct Trouble {
     pub has_older: bool,
     /// Whether it is a library.
     pub is_library: bool,
+    /// Whether it may be usable as it is when it is tried again.
+    pub is_temporary: bool,
 }
 
 /// What is written everywhere: a source each.
@@ -89,6 +91,7 @@ pub struct Force {
     policies: BTreeMap<PolicyId, Arc<Accepted>>,
     libraries: Arc<Libraries>,
     troubles: BTreeMap<PolicyId, Trouble>,
+    unused: BTreeSet<String>,
 }
 
 /// Versions that are in force though something else is written.
@@ -165,8 +168,16 @@ impl Force {
         if choice.builtin {
             next.take_builtin(self);
         }
+        next.unused = choice.disabled.clone();
+        for id in next.troubles.keys() {
+            next.unused.remove(&id.name);
+        }
+        let unused = &mut next.unused;
         next.policies.retain(|id, accepted| {
             let names = [id.name.as_str(), &accepted.check.description().id];
+            for name in names {
+                unused.remove(name);
+            }
             !names.iter().any(|name| choice.disabled.contains(*name))
         });
         *self = next;
@@ -180,6 +191,11 @@ impl Force {
     /// The libraries in force.
     pub fn libraries(&self) -> &Arc<Libraries> {
         &self.libraries
+    }
+
+    /// Disabled names that no policy has.
+    pub fn unused(&self) -> &BTreeSet<String> {
+        &self.unused
     }
 
     /// What is written and not in force.
@@ -220,6 +236,7 @@ impl Force {
                             why: error.to_string(),
                             has_older: old.is_some(),
                             is_library: true,
+                            is_temporary: matches!(error, LoadError::Unavailable(_)),
                         };
                         self.troubles.insert(id, trouble);
                     }
@@ -245,9 +262,10 @@ impl Force {
             Ok(accepted) => {
                 self.policies.insert(id, Arc::new(accepted));
             }
-            Err(why) => {
+            Err(error) => {
                 let trouble = Trouble {
-                    why,
+                    is_temporary: error.is_temporary(),
+                    why: error.to_string(),
                     has_older: old.is_some(),
                     is_library: false,
                 };
@@ -269,6 +287,7 @@ impl Force {
             why: error.to_string(),
             has_older: !of_it.is_empty(),
             is_library: false,
+            is_temporary: false,
         };
         self.troubles.insert(PolicyId::new(source, ""), trouble);
         self.policies.extend(of_it);
@@ -284,9 +303,10 @@ impl Force {
                 continue;
             }
             let loaded = Check::load(policy.name, policy.text, &own_libraries(&empty));
-            let accepted = loaded.map_err(|error| error.to_string()).and_then(|check| {
+            let accepted = loaded.map_err(Refusal::from).and_then(|check| {
                 let kinds = check.kinds().unwrap_or_default();
-                let kinds = Kinds::read(kinds).map_err(|error| error.to_string())?;
+                let kinds =
+                    Kinds::read(kinds).map_err(|error| Refusal::Entry(error.to_string()))?;
                 Ok(Accepted {
                     id: id.clone(),
                     text: policy.text.into(),
@@ -300,9 +320,10 @@ impl Force {
                 Ok(accepted) => {
                     self.policies.insert(id, Arc::new(accepted));
                 }
-                Err(why) => {
+                Err(error) => {
                     let trouble = Trouble {
-                        why,
+                        is_temporary: error.is_temporary(),
+                        why: error.to_string(),
                         has_older: false,
                         is_library: false,
                     };
@@ -384,22 +405,41 @@ impl Accepted {
     }
 }
 
+/// Why a policy is not in force.
+#[derive(Debug, thiserror::Error)]
+enum Refusal {
+    /// What is written cannot be used.
+    #[error("{0}")]
+    Entry(String),
+    /// It does not load.
+    #[error(transparent)]
+    Check(#[from] CheckError),
+}
+
+impl Refusal {
+    fn is_temporary(&self) -> bool {
+        matches!(self, Refusal::Check(error) if error.is_temporary())
+    }
+}
+
 fn accept(
     id: &PolicyId,
     policy: &Result<Policy, EntryError>,
     libraries: &Arc<Libraries>,
     served: &[Kind],
     old: Option<&Arc<Accepted>>,
-) -> Result<Accepted, String> {
-    let policy = policy.as_ref().map_err(ToString::to_string)?;
+) -> Result<Accepted, Refusal> {
+    let policy = policy
+        .as_ref()
+        .map_err(|error| Refusal::Entry(error.to_string()))?;
     let unknown = policy.kinds.check(served);
-    unknown.map_err(|error| format!("`{}.kinds`: {error}", id.name))?;
+    unknown.map_err(|error| Refusal::Entry(format!("`{}.kinds`: {error}", id.name)))?;
     let same = |old: &&Arc<Accepted>| *old.text == *policy.text && old.libraries == *libraries;
     let check = match old.filter(same) {
         Some(old) => old.check.clone(),
         None => {
             let loaded = Check::load(&id.name, &policy.text, &own_libraries(libraries));
-            Arc::new(loaded.map_err(|error| error.to_string())?)
+            Arc::new(loaded?)
         }
     };
     Ok(Accepted {

@@ -6,8 +6,11 @@
 use crate::check::{Description, Exemption, Finding, Outcome, Place, Severity};
 use crate::exception::clip;
 use crate::kinds::Kind;
-use muster_rego::{Limits, LoadError, Metadata, Module, Program, Subtype, Value};
+use muster_rego::{AskError, Limits, LoadError, Metadata, Module, Owner, Program, Subtype, Value};
 use std::collections::{BTreeMap, BTreeSet};
+
+#[doc(hidden)]
+pub use muster_rego::occupy;
 
 /// The longest message, in bytes.
 const LONGEST: usize = 1_000;
@@ -52,15 +55,38 @@ pub enum CheckError {
     NoRule,
 }
 
+impl CheckError {
+    /// Whether the policy may load when it is tried again as it is.
+    pub fn is_temporary(&self) -> bool {
+        matches!(self, CheckError::Rego(LoadError::Unavailable(_)))
+    }
+}
+
 /// The rule that lets results of others pass.
 const EXCEPTION: &str = "exception";
+
+/// The owner of all configuration checks: tenants do not write them.
+pub const OWNER: Owner = Owner::Installation("configuration checks");
 
 impl Check {
     /// Makes a policy ready; `name` is what it is called where it is written.
     pub fn load(name: &str, text: &str, libraries: &[Module]) -> Result<Check, CheckError> {
+        Check::load_for(OWNER, name, text, libraries)
+    }
+
+    fn load_for(
+        owner: Owner,
+        name: &str,
+        text: &str,
+        libraries: &[Module],
+    ) -> Result<Check, CheckError> {
         // Whoever tells what is wrong with it says which one it is.
         let policy = Module { name: "", text };
-        let program = Program::load(policy, libraries, &[EXCEPTION], Limits::default())?;
+        let limits = Limits {
+            owner,
+            ..Limits::default()
+        };
+        let program = Program::load(policy, libraries, &[EXCEPTION], limits)?;
         let mut rules: Vec<Rule> = program.rules().filter_map(Rule::read).collect();
         if rules.is_empty() {
             return Err(CheckError::NoRule);
@@ -125,8 +151,13 @@ impl Check {
         let mut values = match self.program.ask(input.clone(), &names) {
             Ok(values) => values,
             Err(error) => {
-                let why = format!("could not be evaluated: {error}");
-                return vec![self.finding(Outcome::Error, vec![clip(&why, LONGEST).into()])];
+                let (outcome, why) = match error {
+                    AskError::Unavailable(why) => {
+                        (Outcome::NotEvaluated, format!("not evaluated yet: {why}"))
+                    }
+                    error => (Outcome::Error, format!("could not be evaluated: {error}")),
+                };
+                return vec![self.finding(outcome, vec![clip(&why, LONGEST).into()])];
             }
         };
         let excepted = values
@@ -342,4 +373,63 @@ fn place(result: &Value) -> Option<Place> {
     let cause = fields.get(&"cause".into())?;
     let name = field(cause, "image").and(field(cause, "name"))?;
     Some(place("Container", name))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::{Basis, Hashes, Subject, Writing, incomplete, report};
+
+    #[test]
+    fn what_was_not_evaluated_is_no_result_and_is_evaluated_once_there_is_room() {
+        let owner = Owner::Installation("a test");
+        let text = "package main\nimport rego.v1\ndeny contains \"too much\" if true";
+        let check = Check::load_for(owner.clone(), "named", text, &[]).unwrap();
+        let pod = Kind::parse("v1", "Pod");
+        let judge = || check.judge(&Value::new_object(), &pod, None);
+        let hashes = Hashes {
+            spec: "s".into(),
+            config: "c".into(),
+        };
+        let written = |findings: &[Finding]| {
+            let why = incomplete(findings);
+            let basis = match &why {
+                Some(why) => Basis::Incomplete(why),
+                None => Basis::Complete(&hashes),
+            };
+            let writing = Writing {
+                basis,
+                version: "1",
+                now: "2026-06-15T12:00:00Z",
+                all: false,
+            };
+            report(&Subject::default(), findings, &writing)
+        };
+        let occupied = muster_rego::occupy(&owner);
+        let refused = judge();
+        drop(occupied);
+        let evaluated = judge();
+        assert_eq!(refused[0].outcome, Outcome::NotEvaluated);
+        assert_eq!(evaluated[0].outcome, Outcome::Fail);
+        let (refused, evaluated) = (written(&refused), written(&evaluated));
+        let labels = |report: &serde_json::Value| {
+            let labels = report["metadata"]["labels"].clone();
+            Hashes::read(&serde_json::from_value(labels).unwrap())
+        };
+        // Without hashes it is not taken for a report that is right.
+        assert_eq!(labels(&refused), None);
+        assert_eq!(labels(&evaluated), Some(hashes.clone()));
+        let stale = |report: &serde_json::Value| {
+            let annotations = &report["metadata"]["annotations"];
+            annotations[crate::report::STALE]
+                .as_str()
+                .map(str::to_owned)
+        };
+        let why = stale(&refused).unwrap();
+        assert!(why.starts_with("named: not evaluated yet: "), "{why}");
+        assert_eq!(stale(&evaluated), None);
+        assert_eq!(refused["report"]["summary"]["errorCount"], 1);
+        assert_eq!(refused["report"]["checks"][0]["error"], true);
+        assert_eq!(evaluated["report"]["summary"]["errorCount"], 0);
+    }
 }

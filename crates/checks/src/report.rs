@@ -22,6 +22,8 @@ pub const NAMESPACE: &str = "trivy-operator.resource.namespace";
 pub const NAME_HASH: &str = "trivy-operator.resource.name-hash";
 /// The label with the group of what a report is about, where it is not Kubernetes' own.
 pub const GROUP: &str = "audit.kubewarden.io/resource-group";
+/// The annotation of a report that may be old, or has no result of some policies: why.
+pub const STALE: &str = "audit.kubewarden.io/stale";
 /// The label that says who wrote a report.
 pub const MANAGED_BY: &str = "app.kubernetes.io/managed-by";
 /// Who we are.
@@ -123,11 +125,34 @@ fn short(text: &str) -> String {
     hash::of([text]).chars().take(10).collect()
 }
 
+/// What a report is made from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Basis<'w> {
+    /// Every policy was evaluated: the report is right as long as these hashes are.
+    Complete(&'w Hashes),
+    /// Some policies were not evaluated, and why: the report has no hashes, and says so.
+    Incomplete(&'w str),
+}
+
+/// Which policies were not evaluated and why, if there are any. Such findings are no result.
+pub fn incomplete(findings: &[Finding]) -> Option<String> {
+    let mut missing = findings
+        .iter()
+        .filter(|finding| finding.outcome == Outcome::NotEvaluated);
+    let first = missing.next()?;
+    let why = first.messages.join("; ");
+    let more = match missing.count() {
+        0 => String::new(),
+        more => format!("; {more} more policies were not evaluated"),
+    };
+    Some(format!("{}: {why}{more}", first.check.id))
+}
+
 /// What is written beside the findings.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Writing<'w> {
     /// What the report is made from.
-    pub hashes: &'w Hashes,
+    pub basis: Basis<'w>,
     /// The version of the program.
     pub version: &'w str,
     /// When, as reports write it.
@@ -147,7 +172,16 @@ pub fn report(subject: &Subject, findings: &[Finding], writing: &Writing) -> Val
     if let Some(namespace) = &subject.namespace {
         metadata.insert("namespace".into(), namespace.as_str().into());
     }
-    let (labels, annotations) = names(subject, writing.hashes);
+    let (mut labels, mut annotations) = names(subject);
+    match writing.basis {
+        Basis::Complete(hashes) => {
+            labels.insert(SPEC_HASH, hashes.spec.clone());
+            labels.insert(CONFIG_HASH, hashes.config.clone());
+        }
+        Basis::Incomplete(why) => {
+            annotations.insert(STALE, why.to_owned());
+        }
+    }
     metadata.insert("labels".into(), json!(labels));
     if !annotations.is_empty() {
         metadata.insert("annotations".into(), json!(annotations));
@@ -173,15 +207,12 @@ pub fn report(subject: &Subject, findings: &[Finding], writing: &Writing) -> Val
 /// Labels and annotations by which a report is found.
 fn names(
     subject: &Subject,
-    hashes: &Hashes,
 ) -> (
     BTreeMap<&'static str, String>,
     BTreeMap<&'static str, String>,
 ) {
     let mut labels = BTreeMap::from([
         (MANAGED_BY, MANAGER.to_owned()),
-        (SPEC_HASH, hashes.spec.clone()),
-        (CONFIG_HASH, hashes.config.clone()),
         (KIND, subject.kind.clone()),
         (NAMESPACE, subject.namespace.clone().unwrap_or_default()),
     ]);
@@ -231,7 +262,7 @@ pub fn summary(findings: &[Finding]) -> Value {
         "lowCount": failed(Severity::Low),
         "unknownCount": failed(Severity::Unknown),
         "exemptCount": count(|outcome| matches!(outcome, Outcome::Exempt(_))),
-        "errorCount": count(|outcome| *outcome == Outcome::Error),
+        "errorCount": count(Outcome::is_unknown),
     })
 }
 
@@ -293,7 +324,7 @@ fn check(finding: &Finding) -> Value {
     }
     match &finding.outcome {
         Outcome::Exempt(exemption) => check["exception"] = json!(exemption),
-        Outcome::Error => check["error"] = true.into(),
+        Outcome::Error | Outcome::NotEvaluated => check["error"] = true.into(),
         Outcome::Pass | Outcome::Fail => {}
     }
     check

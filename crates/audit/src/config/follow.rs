@@ -11,7 +11,7 @@ use k8s_openapi::api::core::v1::ConfigMap;
 use kube::runtime::WatchStreamExt;
 use kube::runtime::watcher::{self, watcher};
 use kube::{Api, ResourceExt};
-use muster_checks::report::{Hashes, MANAGED_BY, MANAGER};
+use muster_checks::report::{Hashes, MANAGED_BY, MANAGER, STALE};
 use muster_checks::written::{LABEL, SCHEMA, has_policies};
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -152,7 +152,7 @@ impl ConfigAuditor {
         if known.written == known.seen {
             return;
         }
-        known.hashes = None;
+        (known.hashes, known.is_stale) = (None, false);
         known.written = known.seen;
         let known = known.clone();
         let at = state.whereabouts(name, &known);
@@ -205,11 +205,12 @@ fn read(namespace: &str, name: &str, object: ConfigMap) -> Option<Source> {
 }
 
 /// What the metadata of a report tell; none if it is about nothing.
-fn kept(object: &Metadata) -> Option<Kept> {
+pub(super) fn kept(object: &Metadata) -> Option<Kept> {
     let owner = object.metadata.owner_references.as_ref()?.first()?;
     let (group, _) = owner.api_version.split_once('/').unwrap_or_default();
     Some(Kept {
         hashes: Hashes::read(object.labels()),
+        is_stale: object.annotations().contains_key(STALE),
         group: group.into(),
         kind: owner.kind.clone(),
         name: owner.name.clone(),

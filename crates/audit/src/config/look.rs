@@ -1,7 +1,9 @@
 //! One object, looked at: load what is known, decide by hashes, judge, and write the report or take it
-//! away. Looks at the same object come one after the other.
+//! away. Looks at the same object come one after the other. What was not evaluated is retried; what happens
+//! to the report meanwhile is for [`super::stale`].
 
 use super::shelf::Put;
+use super::stale::Looked;
 use super::{COMPONENT, ConfigAuditor, Desk, Kept, ReportName, Task, now};
 use crate::book::{is_absent, is_ending};
 use crate::ledger::{Place, Whereabouts};
@@ -9,7 +11,7 @@ use crate::object::{Object, resource};
 use crate::resources::refusal;
 use kube::ResourceExt;
 use kube::api::ListParams;
-use muster_checks::report::{self, Action, Hashes, Subject, Writing};
+use muster_checks::report::{self, Action, Basis, Hashes, Subject, Writing};
 use muster_checks::{sheet, subject};
 use serde_json::Value;
 use std::panic::resume_unwind;
@@ -25,6 +27,8 @@ const LONGEST: Duration = Duration::from_secs(300);
 const RETRY_AFTER: Duration = Duration::from_secs(60);
 /// How long a list may take.
 const PATIENCE: Duration = Duration::from_secs(60);
+/// Why a report is stale whose object cannot be evaluated because of a defect of Muster.
+const PANICKED: &str = "not evaluated: the evaluation panicked; this is a defect of Muster";
 /// How many objects are asked for at once.
 const PAGE: u32 = 250;
 
@@ -40,27 +44,27 @@ pub(super) enum Job {
 }
 
 impl ConfigAuditor {
-    /// Does what a job says. A panic is a failure of its object, which is checked again later.
+    /// Does what a job says. A panic is a failure of its object, which is looked at again later.
     pub(super) async fn work(&self, job: Job) {
         let at = match &job {
             Job::There(place, object) => whereabouts(place, object),
             Job::Again(at) | Job::Left(at) => at.clone(),
         };
         let panics = &self.settings.metrics.panics;
-        let done = panics
-            .catch(COMPONENT, "object", self.do_job(&at, job))
-            .await;
+        let work = self.do_job(&at, job);
+        let done = panics.catch(COMPONENT, "object", work).await;
         let done = done.unwrap_or_else(|panicked| Err(kube::Error::Service(panicked.into())));
         match done {
-            Ok(()) => {
+            Ok(Looked::Done) => {
                 self.state().failures.remove(&at);
             }
+            Ok(Looked::Incomplete(why)) => self.incomplete(at, &why),
             Err(error) if is_ending(&error) => {}
             Err(error) => self.failed(at, &error),
         }
     }
 
-    async fn do_job(&self, at: &Whereabouts, job: Job) -> kube::Result<()> {
+    async fn do_job(&self, at: &Whereabouts, job: Job) -> kube::Result<Looked> {
         match job {
             Job::There(_, object) => self.look(at, *object).await,
             Job::Again(_) => self.look_again(at).await,
@@ -68,7 +72,7 @@ impl ConfigAuditor {
                 let desk = self.state().desks.get(&at.place).cloned();
                 match desk {
                     // Somebody has by now.
-                    Some(desk) if desk.sheet.is_some() => Ok(()),
+                    Some(desk) if desk.sheet.is_some() => Ok(Looked::Done),
                     _ => self.take_away(at).await,
                 }
             }
@@ -77,24 +81,29 @@ impl ConfigAuditor {
 
     fn failed(&self, at: Whereabouts, error: &kube::Error) {
         self.settings.metrics.reported("failed");
+        if self.retry(&at) == 1 {
+            let (resource, name) = (&at.place.1, &at.name);
+            tracing::warn!(%error, resource, name, "checking an object");
+        }
+    }
+
+    /// Has an object looked at again, later each time; says how often in a row.
+    pub(super) fn retry(&self, at: &Whereabouts) -> u32 {
         let failures = {
             let mut state = self.state();
             let failures = state.failures.entry(at.clone()).or_default();
             *failures = failures.saturating_add(1);
             *failures
         };
-        if failures == 1 {
-            let (resource, name) = (&at.place.1, &at.name);
-            tracing::warn!(%error, resource, name, "checking an object");
-        }
         let wait = AGAIN.saturating_mul(1 << (failures - 1).min(6));
-        self.want(Task::Look(at), wait.min(LONGEST));
+        self.want(Task::Look(at.clone()), wait.min(LONGEST));
+        failures
     }
 
     /// Fetches an object and looks at it.
-    async fn look_again(&self, at: &Whereabouts) -> kube::Result<()> {
+    async fn look_again(&self, at: &Whereabouts) -> kube::Result<Looked> {
         let Some(desk) = self.state().desks.get(&at.place).cloned() else {
-            return Ok(());
+            return Ok(Looked::Done);
         };
         self.pace.turn().await;
         self.settings.metrics.asked("get");
@@ -124,13 +133,13 @@ impl ConfigAuditor {
     }
 
     /// Looks at an object that is there.
-    async fn look(&self, at: &Whereabouts, object: Object) -> kube::Result<()> {
+    async fn look(&self, at: &Whereabouts, object: Object) -> kube::Result<Looked> {
         let uid = object.uid().unwrap_or_default();
         if !self.settings.scope.shard.has(&uid) {
-            return Ok(());
+            return Ok(Looked::Done);
         }
         let Some(desk) = self.state().desks.get(&at.place).cloned() else {
-            return Ok(());
+            return Ok(Looked::Done);
         };
         let subject = subject_of(&desk, at, &uid);
         let name = report_name(&subject);
@@ -150,10 +159,7 @@ impl ConfigAuditor {
         let current = kept.as_ref().filter(|kept| kept.uid == uid);
         let action = match (&kept, current) {
             (Some(_), None) if wanted.is_none() => Action::Delete,
-            _ => report::decide(
-                current.and_then(|kept| kept.hashes.as_ref()),
-                wanted.as_ref(),
-            ),
+            _ => report::decide(current.and_then(Kept::current_hashes), wanted.as_ref()),
         };
         // One whose hashes are in doubt is there all the same.
         let action = match (action, &wanted, &kept) {
@@ -178,23 +184,41 @@ impl ConfigAuditor {
                 let findings = match findings.map_err(JoinError::try_into_panic) {
                     Ok(findings) => findings,
                     // It is caught with every other panic of this object.
-                    Err(Ok(panic)) => resume_unwind(panic),
+                    Err(Ok(panic)) => {
+                        if let Some(before) = current.filter(|kept| kept.stays()) {
+                            self.mark_stale(&name, before, PANICKED).await?;
+                        }
+                        resume_unwind(panic)
+                    }
                     Err(Err(error)) => return Err(kube::Error::Service(error.into())),
+                };
+                let incomplete = report::incomplete(&findings);
+                if let Some(why) = &incomplete
+                    && let Some(before) = current.filter(|kept| kept.stays())
+                {
+                    self.mark_stale(&name, before, why).await?;
+                    self.doubt_judge(at, &by);
+                    return Ok(Looked::Incomplete(why.clone()));
+                }
+                let basis = match &incomplete {
+                    Some(why) => Basis::Incomplete(why),
+                    None => Basis::Complete(&hashes),
                 };
                 let now = now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
                 let writing = Writing {
-                    hashes: &hashes,
+                    basis,
                     version: env!("CARGO_PKG_VERSION"),
                     now: &now,
                     all: self.settings.all,
                 };
                 let written = report::report(&subject, &findings, &writing);
+                let hashes = incomplete.is_none().then_some(hashes);
                 self.write(name, &subject, hashes, written, kept).await?;
                 self.doubt_judge(at, &by);
-                Ok(())
+                Ok(incomplete.map_or(Looked::Done, Looked::Incomplete))
             }
             (Action::Delete, ..) => self.take_away(at).await,
-            _ => Ok(()),
+            _ => Ok(Looked::Done),
         }
     }
 
@@ -233,11 +257,12 @@ impl ConfigAuditor {
         left.is_none()
     }
 
+    /// Writes a report, which is incomplete if it has no hashes.
     async fn write(
         &self,
         name: ReportName,
         subject: &Subject,
-        hashes: Hashes,
+        hashes: Option<Hashes>,
         written: Value,
         before: Option<Kept>,
     ) -> kube::Result<()> {
@@ -246,7 +271,8 @@ impl ConfigAuditor {
             Put::Written(revision) => {
                 let (group, _) = subject.api_version.split_once('/').unwrap_or_default();
                 let kept = Kept {
-                    hashes: Some(hashes),
+                    is_stale: hashes.is_none(),
+                    hashes,
                     group: group.into(),
                     kind: subject.kind.clone(),
                     name: subject.name.clone(),
@@ -265,20 +291,20 @@ impl ConfigAuditor {
     }
 
     /// Deletes the report on an object, if there is one.
-    async fn take_away(&self, at: &Whereabouts) -> kube::Result<()> {
+    async fn take_away(&self, at: &Whereabouts) -> kube::Result<Looked> {
         let Some(desk) = self.state().desks.get(&at.place).cloned() else {
-            return Ok(());
+            return Ok(Looked::Done);
         };
         let name = report_name(&subject_of(&desk, at, ""));
         let Some(kept) = self.state().reports.remove(&name) else {
-            return Ok(());
+            return Ok(Looked::Done);
         };
         let deleted = self.shelf.delete(name.0.as_deref(), &name.1).await;
         if deleted.is_err() {
             // It is still there, and has to go.
             self.state().reports.entry(name).or_insert(kept);
         }
-        deleted
+        deleted.map(|()| Looked::Done)
     }
 
     pub(super) async fn there(&self, place: &Place, object: Object) {
@@ -301,6 +327,7 @@ impl ConfigAuditor {
                     Task::Sweep(place) => self.sweep(place).await,
                     Task::Look(at) => self.crew.hand(&at.name.clone(), Job::Again(at)).await,
                     Task::Doubt(name) => self.doubt(&name),
+                    Task::Revisit => self.revisit().await,
                     _ => {}
                 }
             };

@@ -4,8 +4,8 @@
 //! not right is replaced by its successor in one write, so that no object is ever without one.
 //!
 //! ConfigMaps and reports are watched ([`follow`]); from the policies in force follows a sheet for each
-//! kind, and so what is watched and looked at ([`settle`]); every object goes through [`look`]; what
-//! cannot be in force is told ([`tell`]).
+//! kind, and so what is watched and looked at ([`settle`]); every object goes through [`look`]; a report
+//! whose successor could not be made is marked ([`stale`]); what cannot be in force is told ([`tell`]).
 
 mod changed;
 mod follow;
@@ -13,6 +13,7 @@ mod look;
 mod metrics;
 mod settle;
 mod shelf;
+mod stale;
 mod status;
 mod tell;
 #[cfg(test)]
@@ -107,6 +108,8 @@ enum Task {
     Look(Whereabouts),
     /// See whether somebody else wrote a report.
     Doubt(ReportName),
+    /// Look again at all objects whose reports have errors.
+    Revisit,
     /// Look at everything.
     Verify,
 }
@@ -137,6 +140,8 @@ struct Desk {
 struct Kept {
     /// What it was made from; none if it has to be made again.
     hashes: Option<Hashes>,
+    /// Whether it is marked as stale.
+    is_stale: bool,
     /// Which object it is about: group, kind, name and identity.
     group: String,
     kind: String,
@@ -204,7 +209,7 @@ impl ConfigAuditor {
     /// Wants something done after a while.
     fn want(&self, task: Task, after: Duration) {
         let agenda = match task {
-            Task::Sweep(_) | Task::Look(_) | Task::Doubt(_) => &self.errands,
+            Task::Sweep(_) | Task::Look(_) | Task::Doubt(_) | Task::Revisit => &self.errands,
             _ => &self.agenda,
         };
         agenda.want(task, after);

@@ -56,7 +56,7 @@ impl ConfigAuditor {
                     Task::Tell => self.tell().await,
                     Task::Verify => self.verify(),
                     // Errands are somebody else's.
-                    Task::Sweep(_) | Task::Look(_) | Task::Doubt(_) => {}
+                    Task::Sweep(_) | Task::Look(_) | Task::Doubt(_) | Task::Revisit => {}
                 }
             };
             let panics = &self.settings.metrics.panics;
@@ -111,7 +111,9 @@ impl ConfigAuditor {
         let changed = {
             let mut state = self.state();
             let before = std::mem::replace(&mut state.desks, desks);
-            state.has_begun = true;
+            if !std::mem::replace(&mut state.has_begun, true) {
+                self.want(Task::Revisit, Duration::ZERO);
+            }
             state.forget_unlisted();
             changed(&before, &state.desks)
         };
@@ -151,6 +153,9 @@ impl ConfigAuditor {
         };
         match tokio::task::spawn_blocking(work).await {
             Ok((force, desks)) => {
+                if force.troubles().values().any(|one| one.is_temporary) {
+                    self.want(Task::Settle, AGAIN);
+                }
                 self.state().force = Arc::new(force);
                 Some(desks)
             }
@@ -327,6 +332,7 @@ impl ConfigAuditor {
         for place in judged {
             self.want(Task::Sweep(place), Duration::ZERO);
         }
+        self.want(Task::Revisit, Duration::ZERO);
         self.want(Task::Verify, self.settings.verify);
     }
 }

@@ -3,14 +3,19 @@
 
 use super::metrics::ConfigMetrics;
 use crate::book::{is_absent, is_conflict, revision};
+use crate::object::Object;
 use crate::pace::Pace;
-use kube::api::{ApiResource, DeleteParams, DynamicObject, PostParams};
+use kube::api::{
+    ApiResource, DeleteParams, DynamicObject, ListParams, Patch, PatchParams, PostParams,
+};
 use kube::{Api, Client, ResourceExt};
 use muster_api::config_audit::{GROUP, VERSION};
-use muster_checks::report::{MANAGED_BY, MANAGER};
-use serde_json::Value;
+use muster_checks::report::{MANAGED_BY, MANAGER, STALE};
+use serde_json::{Value, json};
 use std::sync::Arc;
 
+/// How many whole reports are asked for at once: each may have half a mebibyte.
+const PAGE: u32 = 50;
 /// How often a report that somebody else writes too is written on top of that.
 const TRIES: usize = 5;
 
@@ -100,6 +105,49 @@ impl Shelf {
             Err(error) if is_absent(&error) => Ok(()),
             Err(error) => Err(error),
         }
+    }
+
+    /// Says on a report that it may be old, and why; says in which revision it is now.
+    pub(super) async fn mark_stale(
+        &self,
+        namespace: Option<&str>,
+        name: &str,
+        why: &str,
+    ) -> kube::Result<u64> {
+        self.turn("patch").await;
+        let patch = json!({"metadata": {"annotations": {STALE: why}}});
+        let parameters = PatchParams::apply(MANAGER);
+        let api = self.api(namespace);
+        let patched = api.patch(name, &parameters, &Patch::Merge(patch)).await?;
+        self.metrics.reported("stale");
+        Ok(revision(&patched))
+    }
+
+    /// The reports of ours that have errors, by namespace and name.
+    pub(super) async fn with_errors(&self) -> kube::Result<Vec<(Option<String>, String)>> {
+        let mut found = Vec::new();
+        for namespaced in [true, false] {
+            let resource = resource(namespaced);
+            let api: Api<Object> = Api::all_with(self.client.clone(), &resource);
+            let ours = format!("{MANAGED_BY}={MANAGER}");
+            let mut parameters = ListParams::default().labels(&ours).limit(PAGE);
+            loop {
+                self.turn("list").await;
+                let page = api.list(&parameters).await?;
+                for report in page.items {
+                    let name = (report.namespace(), report.name_any());
+                    let errors = &report.into_value(&resource)["report"]["summary"]["errorCount"];
+                    if errors.as_u64().is_some_and(|count| count > 0) {
+                        found.push(name);
+                    }
+                }
+                match page.metadata.continue_.filter(|token| !token.is_empty()) {
+                    Some(token) => parameters = parameters.continue_token(&token),
+                    None => break,
+                }
+            }
+        }
+        Ok(found)
     }
 
     fn api(&self, namespace: Option<&str>) -> Api<DynamicObject> {

@@ -181,7 +181,7 @@ fn what_one_policy_said_is_doubted_apart_from_others() {
         all
     };
     assert_eq!(
-        ledger.doubt_policy(Key::of("p"), |mark| mark == Mark::Error),
+        ledger.doubt_policy(Key::of("p"), |pair| pair.mark == Mark::Error),
         ["b"]
     );
     assert_eq!(doubted(&ledger), ["b"]);

@@ -27,6 +27,7 @@ fn told(findings: &[Finding]) -> Vec<String> {
                 Outcome::Fail => "fail",
                 Outcome::Exempt(_) => "exempt",
                 Outcome::Error => "error",
+                Outcome::NotEvaluated => "not evaluated",
             };
             let check = &finding.check;
             let place = finding.place.as_ref();

@@ -1,7 +1,7 @@
 //! What is written, taken up, and asked.
 
 use muster_checks::force::{Choice, Force, Sources};
-use muster_checks::report::{Hashes, Subject, Writing, report};
+use muster_checks::report::{Basis, Hashes, Subject, Writing, report};
 use muster_checks::sheet::Object;
 use muster_checks::written::Written;
 use muster_checks::{Finding, Kind, Sheet};
@@ -119,7 +119,7 @@ pub fn reported(force: &Force, object: &Value) -> Value {
         config: "c".into(),
     };
     let writing = Writing {
-        hashes: &hashes,
+        basis: Basis::Complete(&hashes),
         version: "1",
         now: "2026-06-15T12:00:00Z",
         all: false,

@@ -7,7 +7,7 @@ use super::sources::called;
 use jiff::Timestamp;
 use muster_checks::check::{Description, Exemption};
 use muster_checks::force::{Choice, Sources};
-use muster_checks::report::{Hashes, Subject, Writing, report};
+use muster_checks::report::{Basis, Hashes, Subject, Writing, incomplete, report};
 use muster_checks::{Finding, Force, Kind, Outcome, Place, PolicyId, Severity, Sheet, Trouble};
 use muster_checks::{sheet, subject};
 use muster_policy::Served;
@@ -52,6 +52,8 @@ struct Desk {
 #[derive(Debug)]
 pub(super) struct Checked {
     hashes: Hashes,
+    /// Which checks were not evaluated and why, if there are any.
+    incomplete: Option<String>,
     /// How many checks it keeps.
     pub(super) passed: usize,
     /// What others say, the worst first.
@@ -142,7 +144,9 @@ impl Configuration {
             return None;
         }
         let object = sheet::Object::new(job.object.clone(), settings.exceptions);
+        let findings = desk.sheet.judge(kind, &object, now);
         let mut checked = Checked {
+            incomplete: incomplete(&findings),
             hashes: Hashes {
                 spec: object.hash(now),
                 config: desk.sheet.hash().into(),
@@ -150,7 +154,7 @@ impl Configuration {
             passed: 0,
             said: Vec::new(),
         };
-        for finding in desk.sheet.judge(kind, &object, now) {
+        for finding in findings {
             let result = match finding.outcome {
                 Outcome::Pass => {
                     checked.passed += 1;
@@ -158,7 +162,7 @@ impl Configuration {
                 }
                 Outcome::Fail => CheckResult::Fail,
                 Outcome::Exempt(exemption) => CheckResult::Exempt(exemption),
-                Outcome::Error => CheckResult::Error,
+                Outcome::Error | Outcome::NotEvaluated => CheckResult::Error,
             };
             checked.said.push(Said {
                 check: self.described(finding.check),
@@ -202,7 +206,10 @@ impl Checked {
         };
         let findings: Vec<Finding> = self.said.iter().map(Said::finding).collect();
         let writing = Writing {
-            hashes: &self.hashes,
+            basis: match &self.incomplete {
+                Some(why) => Basis::Incomplete(why),
+                None => Basis::Complete(&self.hashes),
+            },
             version: env!("CARGO_PKG_VERSION"),
             now,
             // What passes is not told there either, unless somebody asks for it.
