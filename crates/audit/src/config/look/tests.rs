@@ -129,7 +129,9 @@ impl OneReport {
                 let patch: Value = serde_json::from_slice(body).unwrap();
                 report["metadata"]["annotations"] = patch["metadata"]["annotations"].clone();
             }
-            "GET" => return json!({"apiVersion": "v1", "kind": "List", "metadata": {}, "items": [report]}),
+            "GET" => {
+                return json!({"apiVersion": "v1", "kind": "List", "metadata": {}, "items": [report]});
+            }
             other => panic!("{other}"),
         }
         *writes += 1;
