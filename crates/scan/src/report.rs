@@ -3,7 +3,7 @@
 
 use crate::digest::Digest;
 use crate::layer::Incomplete;
-use crate::matching::{Finding, Findings};
+use crate::matching::{Finding, Findings, Unmatched};
 use crate::package::Detector;
 use crate::purl::Purl;
 use crate::sbom::Bill;
@@ -36,9 +36,13 @@ pub struct Report {
     /// Files that should have been understood and were not: there may be more than was found.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub incomplete: Vec<Incomplete>,
-    /// What could not be matched, and why.
+    /// The packages that were not matched, in sentences.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
+    /// The packages that were not matched, by reason and type; empty if all were. Reports of older
+    /// versions do not have it, and then it is not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unmatched: Option<Vec<Unmatched>>,
     /// The last day on which the release of the distribution got fixes, if that is over: what was
     /// not found may be there all the same.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -110,6 +114,9 @@ pub struct ReportResult {
 pub struct ReportFinding {
     /// Identifier of the vulnerability.
     pub cve: String,
+    /// Its other identifiers, as far as the advisory declares them.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub aliases: Vec<String>,
     /// In a line.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub title: String,
@@ -230,7 +237,8 @@ impl Report {
         let mut report = Report {
             results,
             incomplete: bill.incomplete.clone(),
-            notes: findings.notes.clone(),
+            notes: findings.unmatched.iter().map(Unmatched::sentence).collect(),
+            unmatched: Some(findings.unmatched.clone()),
             end_of_life: findings
                 .end_of_life
                 .as_ref()
@@ -284,6 +292,11 @@ impl Report {
     /// The findings, wherever they are.
     pub fn findings(&self) -> impl Iterator<Item = &ReportFinding> {
         self.results.iter().flat_map(|one| &one.vulnerabilities)
+    }
+
+    /// The packages that were not matched, by reason and type.
+    pub fn unmatched(&self) -> &[Unmatched] {
+        self.unmatched.as_deref().unwrap_or_default()
     }
 
     /// The worst of what is not suppressed.
@@ -354,6 +367,7 @@ fn line(bill: &Bill, finding: &Finding) -> ReportFinding {
     let ecosystem = component.detector.ecosystem();
     ReportFinding {
         cve: finding.id.clone(),
+        aliases: finding.aliases.clone(),
         title: about.title.clone(),
         description: about.description.clone(),
         package_name: package.name.clone(),

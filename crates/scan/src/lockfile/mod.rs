@@ -28,6 +28,25 @@ const MAX_PACKAGES: usize = 100_000;
 /// What is left out is named one by one up to here.
 const MAX_NAMED: usize = 5;
 
+/// The names of lockfiles, as users are shown them.
+pub const NAMES: [&str; 15] = [
+    "go.mod",
+    "package-lock.json",
+    "npm-shrinkwrap.json",
+    "yarn.lock",
+    "pnpm-lock.yaml",
+    "requirements.txt",
+    "Pipfile.lock",
+    "poetry.lock",
+    "uv.lock",
+    "Cargo.lock",
+    "pom.xml",
+    "gradle.lockfile",
+    "Gemfile.lock",
+    "composer.lock",
+    "packages.lock.json",
+];
+
 /// Yields the contents of another file of the same tree, by its path from the tree's root; nothing
 /// where there is none. It is asked only for paths below the root.
 pub type Nearby<'a> = dyn FnMut(&str) -> Option<Vec<u8>> + 'a;

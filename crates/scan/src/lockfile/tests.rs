@@ -538,3 +538,14 @@ fn hostile_files_end_in_a_problem_or_in_nothing() {
     let (_, reading) = read("go.mod", &large, &mut |_| None).unwrap();
     assert_eq!(reading.problems, ["more than 67108864 bytes in the file"]);
 }
+
+#[test]
+fn every_lockfile_that_users_are_shown_is_read() {
+    let mut detectors = std::collections::BTreeSet::new();
+    for name in NAMES {
+        let detector = detector(name);
+        assert!(detector.is_some(), "{name}");
+        detectors.extend(detector);
+    }
+    assert_eq!(detectors.len(), 14);
+}

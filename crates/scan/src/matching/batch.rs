@@ -5,6 +5,7 @@
 use super::distribution;
 use super::end_of_life;
 use super::language::{self, Ranges};
+use super::unmatched::{Collector, Gap, Problem, Reason};
 use super::{Finding, Findings, Match};
 use crate::image::Component;
 use crate::package::{Detector, Ecosystem};
@@ -13,7 +14,9 @@ use crate::third_party;
 use crate::vulnerability::severity::choose;
 use crate::vulnerability::{Advisory, Database, DatabaseError, Status, Stream, Vulnerability};
 use jiff::Timestamp;
+use std::borrow::Cow;
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 
@@ -31,6 +34,8 @@ pub struct Batch<'a> {
     now: Option<Timestamp>,
     names: Vec<RwLock<Names>>,
     vulnerabilities: Vec<RwLock<HashMap<String, Arc<Vulnerability>>>>,
+    /// Whether the data has anything for an ecosystem.
+    ecosystems: RwLock<HashMap<Ecosystem, bool>>,
 }
 
 /// What is known about a package in a stream.
@@ -40,7 +45,15 @@ struct Known {
     ranges: Vec<Ranges>,
     matches: Vec<OnceLock<Arc<Match>>>,
     /// What holds for a version, by it and whatever else counts.
-    answers: RwLock<HashMap<String, Arc<[Arc<Match>]>>>,
+    answers: RwLock<HashMap<String, Arc<Answer>>>,
+}
+
+/// What holds for one version of a package.
+#[derive(Default)]
+struct Answer {
+    matches: Vec<Arc<Match>>,
+    /// Why it could not be compared with every advisory.
+    problem: Option<Problem>,
 }
 
 /// How the components of one bill are matched.
@@ -51,8 +64,16 @@ enum Rules<'a> {
 
 /// The rules for a bill, each made once.
 struct Plan {
-    distribution: Result<distribution::Rules, String>,
-    languages: HashMap<Ecosystem, Option<language::Rules>>,
+    distribution: Result<distribution::Rules, Gap>,
+    languages: HashMap<Ecosystem, Result<language::Rules, Gap>>,
+}
+
+/// What is to be done with a component.
+enum Step<'a> {
+    Match(Rules<'a>),
+    /// It is no package.
+    Skip,
+    Gap(Cow<'a, Gap>),
 }
 
 impl<'a> Batch<'a> {
@@ -64,6 +85,7 @@ impl<'a> Batch<'a> {
             now: now.or_else(age),
             names: (0..SHARDS).map(|_| RwLock::default()).collect(),
             vulnerabilities: (0..SHARDS).map(|_| RwLock::default()).collect(),
+            ecosystems: RwLock::default(),
             database,
         }
     }
@@ -77,34 +99,44 @@ impl<'a> Batch<'a> {
                 .and_then(|os| end_of_life::of(os, self.now)),
             ..Findings::default()
         };
-        let mut plan = self.plan(bill)?;
+        let (mut plan, mut unmatched) = (self.plan(bill)?, Collector::default());
         for (place, component) in bill.components.iter().enumerate() {
-            let rules = match plan.rules(component) {
-                Ok(Some(rules)) => rules,
-                Ok(None) => continue,
-                Err(note) => {
-                    found.notes.push(note);
+            let rules = match self.step(&mut plan, component)? {
+                Step::Match(rules) => rules,
+                Step::Skip => continue,
+                Step::Gap(gap) => {
+                    unmatched.add(component, &gap);
                     continue;
                 }
             };
-            for matched in self.component(component, &rules)?.iter() {
+            let Some(answer) = self.component(component, &rules)? else {
+                continue;
+            };
+            if let Some(problem) = &answer.problem {
+                unmatched.problem(component, problem);
+            }
+            for matched in &answer.matches {
                 found.findings.push(Finding {
                     component: place,
                     matched: matched.clone(),
                 });
             }
         }
-        found.notes.sort();
-        found.notes.dedup();
+        unmatched.unsupported(&bill.unsupported);
+        found.unmatched = unmatched.finish();
         Ok(found)
     }
 
     fn plan(&self, bill: &Bill) -> Result<Plan, DatabaseError> {
         let is_os = |component: &Component| component.detector.is_os();
         let distribution = match &bill.os {
-            _ if !bill.components.iter().any(is_os) => Err(String::new()),
-            Some(os) => distribution::rules(os, self.database, self.now)?,
-            None => Err("no distribution is known for the packages of a package manager".into()),
+            Some(os) if bill.components.iter().any(is_os) => {
+                distribution::rules(os, self.database, self.now)?
+            }
+            _ => {
+                let message = "the distribution is not known";
+                Err(Gap::new(Reason::NoRules, true, message))
+            }
         };
         Ok(Plan {
             distribution,
@@ -112,56 +144,124 @@ impl<'a> Batch<'a> {
         })
     }
 
+    /// What is to be done with a component.
+    fn step<'p>(
+        &self,
+        plan: &'p mut Plan,
+        component: &Component,
+    ) -> Result<Step<'p>, DatabaseError> {
+        if is_foreign(component) {
+            return Ok(Step::Gap(Cow::Owned(Gap::foreign())));
+        }
+        if component.package.name == "gpg-pubkey" && component.detector == Detector::Rpm {
+            return Ok(Step::Skip);
+        }
+        if component.detector.is_os() {
+            return Ok(match &plan.distribution {
+                Ok(rules) => Step::Match(Rules::Distribution(rules)),
+                Err(gap) => Step::Gap(Cow::Borrowed(gap)),
+            });
+        }
+        let rules = match plan.languages.entry(component.detector.ecosystem()) {
+            Entry::Occupied(known) => known.into_mut(),
+            Entry::Vacant(place) => {
+                let rules = self.language(*place.key())?;
+                place.insert(rules)
+            }
+        };
+        Ok(match rules {
+            Ok(rules) => Step::Match(Rules::Language(*rules)),
+            Err(gap) => Step::Gap(Cow::Borrowed(gap)),
+        })
+    }
+
+    /// The rules for an ecosystem; a gap if there are none, or if the data has nothing for it.
+    fn language(
+        &self,
+        ecosystem: Ecosystem,
+    ) -> Result<Result<language::Rules, Gap>, DatabaseError> {
+        let kind = ecosystem.purl_type();
+        let Some(rules) = language::rules(ecosystem) else {
+            let message = format!("packages of type {kind} are not supported");
+            return Ok(Err(Gap::new(Reason::NoRules, false, message)));
+        };
+        let known = read(&self.ecosystems).get(&ecosystem).copied();
+        let has_data = match known {
+            Some(has_data) => has_data,
+            None => {
+                let has_data = self.database.has(&rules.stream())?;
+                write(&self.ecosystems).insert(ecosystem, has_data);
+                has_data
+            }
+        };
+        Ok(match has_data {
+            true => Ok(rules),
+            false => Err(Gap::no_data(format!("{kind} packages"))),
+        })
+    }
+
+    /// What holds for a component; nothing if the data has no advisory for its package.
     fn component(
         &self,
         component: &Component,
         rules: &Rules,
-    ) -> Result<Arc<[Arc<Match>]>, DatabaseError> {
+    ) -> Result<Option<Arc<Answer>>, DatabaseError> {
         let package = &component.package;
         let name = match rules {
             Rules::Distribution(rules) => rules.name(package),
-            Rules::Language(rules) => rules.name(package),
+            Rules::Language(rules) => Some(rules.name(package)),
         };
         let Some(name) = name else {
-            return Ok(Arc::default());
+            return Ok(Some(Arc::new(Answer {
+                problem: Some(Problem::Module),
+                ..Answer::default()
+            })));
         };
         let known = match rules {
             Rules::Distribution(distribution) => self.known(distribution.stream(), &name, rules),
             Rules::Language(language) => self.known(&language.stream(), &name, rules),
         }?;
         if known.advisories.is_empty() {
-            return Ok(Arc::default());
+            return Ok(None);
         }
         let question = match rules {
             Rules::Distribution(rules) => rules.question(component),
             Rules::Language(_) => package.version.clone(),
         };
         if let Some(answer) = read(&known.answers).get(&question) {
-            return Ok(answer.clone());
+            return Ok(Some(answer.clone()));
         }
-        let places = match rules {
-            Rules::Distribution(rules) => rules.matched(component, &known.advisories),
-            Rules::Language(rules) => {
-                let hits = |place: &usize| rules.hits(&known.ranges[*place], &package.version);
-                (0..known.ranges.len()).filter(hits).collect()
-            }
+        let (is_version, (places, unclear)) = match rules {
+            Rules::Distribution(rules) => (
+                rules.is_version(component),
+                rules.matched(component, &known.advisories),
+            ),
+            Rules::Language(rules) => match rules.is_version(&package.version) {
+                true => (true, rules.matched(&known.ranges, &package.version)),
+                false => (false, Default::default()),
+            },
         };
-        let mut answer = Vec::with_capacity(places.len());
+        let problem = match (is_version, unclear) {
+            (false, _) => Some(Problem::Version),
+            (true, Some(place)) => Some(Problem::Range(known.advisories[place].id.clone())),
+            (true, None) => None,
+        };
+        let mut matches = Vec::with_capacity(places.len());
         for place in places {
-            answer.push(self.matched(&known, place)?);
+            matches.push(self.matched(&known, place)?);
         }
         // Where two advisories speak of one vulnerability, the higher text of a fix counts.
-        answer.sort_by(|left: &Arc<Match>, right| {
+        matches.sort_by(|left: &Arc<Match>, right| {
             let order = left.id.cmp(&right.id);
             order.then_with(|| right.fixed_text().cmp(&left.fixed_text()))
         });
-        answer.dedup_by(|left, right| left.id == right.id);
-        let answer: Arc<[Arc<Match>]> = answer.into();
+        matches.dedup_by(|left, right| left.id == right.id);
+        let answer = Arc::new(Answer { matches, problem });
         let mut answers = write(&known.answers);
         if answers.len() < MAX_VERSIONS {
             answers.insert(question, answer.clone());
         }
-        Ok(answer)
+        Ok(Some(answer))
     }
 
     fn known(
@@ -207,7 +307,7 @@ impl<'a> Batch<'a> {
             return Ok(matched.clone());
         }
         let advisory = &known.advisories[place];
-        let vulnerability = self.vulnerability(&advisory.id)?;
+        let vulnerability = self.vulnerability(advisory)?;
         let (severity, severity_source) = choose(advisory, &vulnerability);
         let fixed_versions = match advisory.fixed_version.as_str() {
             "" => language::fixed_versions(advisory),
@@ -220,6 +320,7 @@ impl<'a> Batch<'a> {
         };
         let matched = Match {
             id: advisory.id.clone(),
+            aliases: advisory.aliases().map(str::to_owned).collect(),
             fixed_versions,
             status,
             severity,
@@ -229,60 +330,32 @@ impl<'a> Batch<'a> {
         Ok(known.matches[place].get_or_init(|| matched.into()).clone())
     }
 
-    fn vulnerability(&self, id: &str) -> Result<Arc<Vulnerability>, DatabaseError> {
-        let shard = &self.vulnerabilities[shard(id)];
-        if let Some(known) = read(shard).get(id) {
+    /// Packages that one advisory hits share the text of that advisory.
+    fn vulnerability(&self, advisory: &Advisory) -> Result<Arc<Vulnerability>, DatabaseError> {
+        let record = advisory.vendor_ids.first().map_or("", String::as_str);
+        let key = format!("{}\0{record}", advisory.id);
+        let shard = &self.vulnerabilities[shard(&advisory.id)];
+        if let Some(known) = read(shard).get(&key) {
             return Ok(known.clone());
         }
-        let known = Arc::new(self.database.vulnerability(id)?.unwrap_or_default());
-        write(shard).insert(id.to_owned(), known.clone());
+        let known = Arc::new(self.database.described(advisory)?.unwrap_or_default());
+        write(shard).insert(key, known.clone());
         Ok(known)
     }
 }
 
-impl Plan {
-    /// The rules for a component; nothing where it is none to be judged, a note where it cannot be.
-    fn rules(&mut self, component: &Component) -> Result<Option<Rules<'_>>, String> {
-        if let Some(note) = excluded(component) {
-            return Err(note);
-        }
-        if component.package.name == "gpg-pubkey" && component.detector == Detector::Rpm {
-            return Ok(None);
-        }
-        if component.detector.is_os() {
-            return match &self.distribution {
-                Ok(rules) => Ok(Some(Rules::Distribution(rules))),
-                Err(note) => Err(note.clone()),
-            };
-        }
-        let ecosystem = component.detector.ecosystem();
-        let rules = self.languages.entry(ecosystem);
-        match rules.or_insert_with(|| language::rules(ecosystem)) {
-            Some(rules) => Ok(Some(Rules::Language(*rules))),
-            None => Err(format!(
-                "packages of type {} are not matched",
-                ecosystem.purl_type()
-            )),
-        }
-    }
-}
-
-/// Why the advisories of the distribution do not speak of a package.
-pub(super) fn excluded(component: &Component) -> Option<String> {
+/// Whether a package is of another maker than the distribution, whose advisories do not cover it.
+pub(super) fn is_foreign(component: &Component) -> bool {
     let package = &component.package;
     let vendor = package.vendor.as_deref();
-    let is_foreign = match component.detector {
+    match component.detector {
         Detector::Dpkg => third_party::is_one(vendor),
-        // A bill that another tool wrote, or a list without vendors, says nothing about them.
+        // An SBOM that another tool wrote, or a list without vendors, says nothing about them.
         Detector::Rpm if !component.path.is_empty() && !component.path.contains("rpmmanifest") => {
             third_party::is_vendor(vendor, &package.version)
         }
         _ => false,
-    };
-    is_foreign.then(|| {
-        let name = &package.name;
-        format!("{name} is not of the distribution, whose advisories leave it out")
-    })
+    }
 }
 
 fn shard(name: &str) -> usize {

@@ -3,10 +3,13 @@
 
 use super::end_of_life;
 use super::red_hat;
+use super::sources;
+use super::unmatched::{Gap, Reason};
 use crate::image::Component;
 use crate::os::{Family, Os};
 use crate::package::{Detector, Package};
-use crate::version::{self, range::Compare};
+use crate::version::range::Compare;
+use crate::version::{self, range};
 use crate::vulnerability::{Advisory, Database, DatabaseError, Status, Stream};
 use jiff::Timestamp;
 use std::borrow::Cow;
@@ -39,27 +42,30 @@ pub(super) struct Rules {
     products: Vec<u32>,
 }
 
-/// The rules for a release; a note where there are none.
+/// The rules for a release; a gap if there are none, or if the data has nothing for it.
 pub(super) fn rules(
     os: &Os,
     database: &dyn Database,
     now: Option<Timestamp>,
-) -> Result<Result<Rules, String>, DatabaseError> {
+) -> Result<Result<Rules, Gap>, DatabaseError> {
     let mut rules = match unlimited(os, now) {
         Ok(rules) => rules,
-        Err(note) => return Ok(Err(note)),
+        Err(gap) => return Ok(Err(gap)),
     };
+    if !database.has(&rules.stream)? {
+        return Ok(Err(Gap::no_data(os)));
+    }
     if rules.has_products() {
         match red_hat::products(os, database)? {
             Ok(products) => rules.products = products,
-            Err(note) => return Ok(Err(note)),
+            Err(gap) => return Ok(Err(gap)),
         }
     }
     Ok(Ok(rules))
 }
 
 /// The rules for a release, whatever products it is made of.
-pub(super) fn unlimited(os: &Os, now: Option<Timestamp>) -> Result<Rules, String> {
+pub(super) fn unlimited(os: &Os, now: Option<Timestamp>) -> Result<Rules, Gap> {
     let family = &os.family;
     Ok(Rules {
         stream: Stream::Distribution(stream(os, now)?),
@@ -112,8 +118,12 @@ pub(super) fn unlimited(os: &Os, now: Option<Timestamp>) -> Result<Rules, String
     })
 }
 
-/// The name of a release's stream; a note where there is none.
-fn stream(os: &Os, now: Option<Timestamp>) -> Result<String, String> {
+/// The name of a release's stream; a gap if there is none.
+fn stream(os: &Os, now: Option<Timestamp>) -> Result<String, Gap> {
+    if !sources::cover_distribution(os) {
+        let message = format!("no data source publishes advisories for {os}");
+        return Err(Gap::new(Reason::NoRules, false, message));
+    }
     Ok(match &os.family {
         Family::Debian => format!("debian {}", numeric(os, 1)?),
         Family::Ubuntu => format!("ubuntu {}", ubuntu(os, now)?),
@@ -130,10 +140,6 @@ fn stream(os: &Os, now: Option<Timestamp>) -> Result<String, String> {
         Family::Alma => format!("alma {}", numeric(os, 1)?),
         Family::Rocky => format!("rocky {}", numeric(os, 1)?),
         Family::Oracle => format!("Oracle Linux {}", numeric(os, 1)?),
-        // Stream is ahead of the releases that advisories speak of, and has none of its own.
-        Family::CentOs if os.version.starts_with("stream") => {
-            return Err(format!("no advisories are known for {os}"));
-        }
         Family::RedHat | Family::CentOs => red_hat::STREAM.into(),
         Family::Amazon => format!("amazon linux {}", amazon(os)?),
         Family::SuseEnterprise => format!("SUSE Linux Enterprise {}", os.version),
@@ -143,16 +149,17 @@ fn stream(os: &Os, now: Option<Timestamp>) -> Result<String, String> {
         Family::Photon => format!("Photon OS {}", numeric(os, 2)?),
         Family::Azure => format!("Azure Linux {}", numeric(os, 2)?),
         Family::Mariner => format!("CBL-Mariner {}", numeric(os, 2)?),
-        Family::Fedora => {
-            return Err("Fedora publishes no advisories that are in the database".into());
-        }
-        _ => return Err(format!("no advisories are known for {os}")),
+        Family::ActiveState
+        | Family::CoreOs
+        | Family::Fedora
+        | Family::OpenSuse
+        | Family::Other(_) => return Err(no_release(os)),
     })
 }
 
 /// A release under extended maintenance has a stream of its own, but only from the day on which
 /// the ordinary one ends.
-fn ubuntu(os: &Os, now: Option<Timestamp>) -> Result<String, String> {
+fn ubuntu(os: &Os, now: Option<Timestamp>) -> Result<String, Gap> {
     let release = numeric(os, 2)?;
     let extended = format!("{release}-ESM");
     let is_separate = end_of_life::is_listed("ubuntu", &extended)
@@ -165,7 +172,7 @@ fn ubuntu(os: &Os, now: Option<Timestamp>) -> Result<String, String> {
 }
 
 /// The first release was named by year and month.
-pub(super) fn amazon(os: &Os) -> Result<String, String> {
+pub(super) fn amazon(os: &Os) -> Result<String, Gap> {
     Ok(match numeric(os, 1)?.as_str() {
         release @ ("2" | "2022" | "2023") => release.into(),
         _ => "1".into(),
@@ -173,14 +180,20 @@ pub(super) fn amazon(os: &Os) -> Result<String, String> {
 }
 
 /// The first numbers of the release, as streams are named by them.
-pub(super) fn numeric(os: &Os, count: usize) -> Result<String, String> {
+pub(super) fn numeric(os: &Os, count: usize) -> Result<String, Gap> {
     let numbers: Vec<&str> = os.version.split('.').take(count).collect();
     let is_number =
         |part: &&str| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit());
     if numbers.len() < count || !numbers.iter().all(is_number) {
-        return Err(format!("{os} is no release that advisories are kept for"));
+        return Err(no_release(os));
     }
     Ok(numbers.join("."))
+}
+
+/// The gap of a release without a stream, of a distribution that has some.
+fn no_release(os: &Os) -> Gap {
+    let message = format!("advisories exist for no release called {os}");
+    Gap::new(Reason::NoRules, true, message)
 }
 
 /// Oracle has builds of its own kind beside the plain ones, which only compare among themselves.
@@ -270,18 +283,36 @@ impl Rules {
         question
     }
 
-    /// The places of the advisories that hit a package.
-    pub fn matched(&self, component: &Component, advisories: &[Advisory]) -> Vec<usize> {
+    /// Whether the package manager can order the version of a package.
+    pub fn is_version(&self, component: &Component) -> bool {
+        let version = self.version(&component.package);
+        compare(component.detector)(version, version).is_some()
+    }
+
+    /// The places of the advisories that hit a package, and the place of one that says neither that
+    /// it does nor that it does not: a version in it cannot be parsed.
+    pub fn matched(
+        &self,
+        component: &Component,
+        advisories: &[Advisory],
+    ) -> (Vec<usize>, Option<usize>) {
         let compare = compare(component.detector);
         let (package, version) = (&component.package, self.version(&component.package));
         if self.has_products() {
             return red_hat::matched(package, &self.products, advisories);
         }
-        let hits = |advisory: &Advisory| {
-            self.is_built_for(advisory, package) && self.hits(advisory, version, compare)
-        };
-        let places = 0..advisories.len();
-        places.filter(|place| hits(&advisories[*place])).collect()
+        let (mut places, mut unclear) = (Vec::new(), None);
+        for (place, advisory) in advisories.iter().enumerate() {
+            if !self.is_built_for(advisory, package) {
+                continue;
+            }
+            match self.hits(advisory, version, compare) {
+                Some(true) => places.push(place),
+                Some(false) => {}
+                None => unclear = unclear.or(Some(place)),
+            }
+        }
+        (places, unclear)
     }
 
     /// Whether the advisory is about packages for that processor, on those distributions that say.
@@ -297,25 +328,29 @@ impl Rules {
         }
     }
 
-    /// A version that is none is not judged.
-    fn hits(&self, advisory: &Advisory, installed: &str, compare: Compare) -> bool {
+    /// Whether an advisory is about an installed version; nothing if that depends on versions that
+    /// cannot be compared.
+    fn hits(&self, advisory: &Advisory, installed: &str, compare: Compare) -> Option<bool> {
         let fixed = advisory.fixed_version.as_str();
         if advisory.status == Status::NotAffected {
-            return false;
+            return Some(false);
         }
         if self.family == Family::Oracle && build(installed) != build(fixed) {
-            return false;
+            return Some(false);
         }
-        if !advisory.affected_version.is_empty() {
-            let introduced = compare(installed, &advisory.affected_version);
-            if introduced.is_none_or(|order| order == Ordering::Less) {
-                return false;
-            }
+        let is_introduced = match advisory.affected_version.as_str() {
+            "" => Some(true),
+            first => compare(installed, first).map(Ordering::is_ge),
+        };
+        if is_introduced == Some(false) {
+            return is_introduced;
         }
-        match fixed {
-            "" => self.unfixed && compare(installed, installed).is_some(),
-            fixed => compare(installed, fixed) == Some(Ordering::Less),
-        }
+        let is_unfixed = match fixed {
+            "" if !self.unfixed => Some(false),
+            "" => compare(installed, installed).map(Ordering::is_eq),
+            fixed => compare(installed, fixed).map(Ordering::is_lt),
+        };
+        range::all([is_introduced, is_unfixed].into_iter())
     }
 
     /// Takes from an advisory what the vendor does not mean for the package, and what it does not

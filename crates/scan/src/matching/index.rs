@@ -2,7 +2,7 @@
 //! a few hundred keys, and keys are shared; what changed is told by a fingerprint of what the data
 //! says under a key, so that neither the old data nor any bill is needed to find out.
 
-use super::batch::excluded;
+use super::batch::is_foreign;
 use super::{distribution, language, red_hat};
 use crate::digest::hexadecimal;
 use crate::sbom::Bill;
@@ -92,7 +92,7 @@ pub fn keys(bill: &Bill, now: Option<Timestamp>) -> BTreeSet<Key> {
     let rules = os.and_then(|os| distribution::unlimited(os, now).ok());
     let mut languages = HashMap::new();
     for component in &bill.components {
-        if excluded(component).is_some() {
+        if is_foreign(component) {
             continue;
         }
         let package = &component.package;
@@ -103,7 +103,7 @@ pub fn keys(bill: &Bill, now: Option<Timestamp>) -> BTreeSet<Key> {
             let ecosystem = component.detector.ecosystem();
             let rules = languages.entry(ecosystem);
             let rules = rules.or_insert_with(|| language::rules(ecosystem)).as_ref();
-            rules.and_then(|rules| Some((rules.stream(), rules.name(package)?)))
+            rules.map(|rules| (rules.stream(), rules.name(package)))
         };
         keys.extend(key.map(|(stream, name)| Key::new(stream, name)));
     }

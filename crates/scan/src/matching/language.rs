@@ -3,7 +3,7 @@
 
 use crate::package::{Ecosystem, Package};
 use crate::version;
-use crate::version::range::{Compare, Dialect, Range};
+use crate::version::range::{Compare, Dialect, Range, any};
 use crate::vulnerability::{Advisory, Stream};
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -141,6 +141,11 @@ pub(super) fn rules(ecosystem: Ecosystem) -> Option<Rules> {
     ALL.iter().find(|rules| rules.kind == kind).copied()
 }
 
+/// Whether advisories are published for packages of a package URL type.
+pub(super) fn is_published(kind: &str) -> bool {
+    ALL.iter().any(|rules| rules.kind == kind)
+}
+
 /// The stream of that name, where it is a language's.
 pub(super) fn stream(name: &str) -> Option<Stream> {
     let rules = ALL.iter().find(|rules| rules.stream == name)?;
@@ -152,8 +157,10 @@ pub(super) fn stream(name: &str) -> Option<Stream> {
 pub(super) enum Ranges {
     /// It does not know which, and so speaks of all.
     All,
-    /// It cannot be understood, or speaks of none.
+    /// It speaks of none.
     Nothing,
+    /// One of them cannot be parsed.
+    Invalid,
     Some {
         /// All where there are none.
         vulnerable: Vec<Range>,
@@ -166,10 +173,14 @@ impl Rules {
         Stream::Ecosystem(self.stream)
     }
 
-    /// The name that is asked for; nothing where the package has no version that is one.
-    pub fn name<'a>(&self, package: &'a Package) -> Option<Cow<'a, str>> {
-        (self.compare)(&package.version, &package.version)?;
-        Some((self.name)(&package.name))
+    /// The name that is asked for.
+    pub fn name<'a>(&self, package: &'a Package) -> Cow<'a, str> {
+        (self.name)(&package.name)
+    }
+
+    /// Whether the ecosystem can order a version.
+    pub fn is_version(&self, version: &str) -> bool {
+        (self.compare)(version, version).is_some()
     }
 
     /// Leaves of several sources that speak of one vulnerability the last.
@@ -198,21 +209,48 @@ impl Rules {
             (Some(vulnerable), Some(safe)) if vulnerable.len() + safe.len() > 0 => {
                 Ranges::Some { vulnerable, safe }
             }
-            _ => Ranges::Nothing,
+            (Some(_), Some(_)) => Ranges::Nothing,
+            _ => Ranges::Invalid,
         }
     }
 
-    /// Whether ranges take in the version of a package.
-    pub fn hits(&self, ranges: &Ranges, version: &str) -> bool {
+    /// The places of the ranges that take in a version, and the place of one for which that depends
+    /// on a range that cannot be parsed.
+    pub fn matched(&self, ranges: &[Ranges], version: &str) -> (Vec<usize>, Option<usize>) {
+        let (mut places, mut unclear) = (Vec::new(), None);
+        for (place, ranges) in ranges.iter().enumerate() {
+            match self.hits(ranges, version) {
+                Some(true) => places.push(place),
+                Some(false) => {}
+                None => unclear = unclear.or(Some(place)),
+            }
+        }
+        (places, unclear)
+    }
+
+    /// Whether ranges take in the version of a package; nothing if that depends on a range that
+    /// cannot be parsed.
+    fn hits(&self, ranges: &Ranges, version: &str) -> Option<bool> {
         let within = |ranges: &[Range]| {
-            let mut ranges = ranges.iter();
-            ranges.any(|range| range.contains(version, self.compare))
+            let ranges = ranges.iter();
+            any(ranges.map(|range| range.decide(version, self.compare)))
         };
         match ranges {
-            Ranges::All => true,
-            Ranges::Nothing => false,
+            Ranges::All => Some(true),
+            Ranges::Nothing => Some(false),
+            Ranges::Invalid => None,
             Ranges::Some { vulnerable, safe } => {
-                (vulnerable.is_empty() || within(vulnerable)) && !within(safe)
+                let is_vulnerable = match vulnerable.is_empty() {
+                    true => Some(true),
+                    false => within(vulnerable),
+                };
+                match is_vulnerable {
+                    Some(false) => Some(false),
+                    // A range of safe versions that cannot be parsed makes nothing safe.
+                    Some(true) => Some(within(safe) != Some(true)),
+                    None if within(safe) == Some(true) => Some(false),
+                    None => None,
+                }
             }
         }
     }

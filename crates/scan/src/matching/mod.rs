@@ -8,8 +8,11 @@ mod end_of_life;
 pub mod index;
 mod language;
 mod red_hat;
+mod sources;
+mod unmatched;
 
 pub use end_of_life::EndOfLife;
+pub use unmatched::{MAX_NAMED, Reason, Unmatched, UnmatchedPackage};
 
 use crate::sbom::Bill;
 use crate::vulnerability::{Database, DatabaseError, Severity, Status, Vulnerability};
@@ -23,8 +26,8 @@ use std::sync::Arc;
 pub struct Findings {
     /// The findings, in the order of the bill's components and then of identifiers.
     pub findings: Vec<Finding>,
-    /// What could not be matched, and why.
-    pub notes: Vec<String>,
+    /// The packages that were not matched, by reason and type.
+    pub unmatched: Vec<Unmatched>,
     /// The release gets no more fixes.
     pub end_of_life: Option<EndOfLife>,
 }
@@ -51,6 +54,8 @@ impl Deref for Finding {
 pub struct Match {
     /// Identifier of the vulnerability.
     pub id: String,
+    /// Its other identifiers, as far as the advisory declares them.
+    pub aliases: Vec<String>,
     /// Versions that are free of it.
     pub fixed_versions: Vec<String>,
     /// What the vendor does about it.

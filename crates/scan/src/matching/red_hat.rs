@@ -3,6 +3,7 @@
 //! the build that Red Hat's images name; where an image names none, from what its release has by
 //! default. Of several fixes for one vulnerability the highest counts.
 
+use super::unmatched::{Gap, Reason};
 use crate::os::Os;
 use crate::package::Package;
 use crate::version::rpm;
@@ -71,11 +72,11 @@ pub(super) fn questions(os: &Os) -> Vec<(&'static str, String)> {
     questions
 }
 
-/// The products that an image is made of; a note where nobody knows them.
+/// The products that an image is made of; a gap if the data does not know them.
 pub(super) fn products(
     os: &Os,
     database: &dyn Database,
-) -> Result<Result<Vec<u32>, String>, DatabaseError> {
+) -> Result<Result<Vec<u32>, Gap>, DatabaseError> {
     let mut products = Vec::new();
     for (index, name) in questions(os) {
         products.extend(database.products(index, &name)?);
@@ -83,16 +84,22 @@ pub(super) fn products(
     products.sort_unstable();
     products.dedup();
     Ok(match products.is_empty() {
-        true => Err(format!(
-            "the database knows no products of Red Hat that {os} is made of"
+        true => Err(Gap::new(
+            Reason::NoData,
+            true,
+            format!("the vulnerability data has no Red Hat products for {os}"),
         )),
         false => Ok(products),
     })
 }
 
 /// The places of the advisories that hit a package: for each vulnerability that with the highest
-/// fix, if it does.
-pub(super) fn matched(package: &Package, products: &[u32], advisories: &[Advisory]) -> Vec<usize> {
+/// fix, if it does. And the place of one whose fixed version cannot be parsed.
+pub(super) fn matched(
+    package: &Package,
+    products: &[u32],
+    advisories: &[Advisory],
+) -> (Vec<usize>, Option<usize>) {
     let architecture = package.architecture.as_deref();
     let mut best: BTreeMap<&str, usize> = BTreeMap::new();
     for (place, advisory) in advisories.iter().enumerate() {
@@ -105,25 +112,35 @@ pub(super) fn matched(package: &Package, products: &[u32], advisories: &[Advisor
             continue;
         }
         let held = best.entry(&advisory.id).or_insert(place);
-        if is_below(&advisories[*held].fixed_version, &advisory.fixed_version) {
+        let held_version = &advisories[*held].fixed_version;
+        if is_below(held_version, &advisory.fixed_version) == Some(true) {
             *held = place;
         }
     }
     let mut places: Vec<usize> = best.into_values().collect();
+    let mut unclear = None;
     places.retain(|place| {
         let advisory = &advisories[*place];
         let fixed = advisory.fixed_version.as_str();
-        advisory.status != Status::NotAffected
-            && (fixed.is_empty() || is_below(&package.version, fixed))
+        let hits = match advisory.status {
+            Status::NotAffected => Some(false),
+            _ if fixed.is_empty() => Some(true),
+            _ => is_below(&package.version, fixed),
+        };
+        if hits.is_none() {
+            unclear = unclear.or(Some(*place));
+        }
+        hits == Some(true)
     });
-    places
+    (places, unclear)
 }
 
-fn is_below(version: &str, other: &str) -> bool {
+/// Whether a version is below another; nothing if one of them cannot be parsed.
+fn is_below(version: &str, other: &str) -> Option<bool> {
     match (version, other) {
-        ("", "") => false,
-        ("", _) => true,
-        _ => rpm::compare(version, other) == Some(Ordering::Less),
+        ("", "") => Some(false),
+        ("", _) => Some(true),
+        _ => rpm::compare(version, other).map(Ordering::is_lt),
     }
 }
 

@@ -7,6 +7,7 @@ pub mod layout;
 mod sarif;
 mod selection;
 mod table;
+mod words;
 
 pub use ignore::{IgnoreError, Ignored};
 pub use layout::Style;
@@ -16,10 +17,12 @@ pub use table::table;
 
 use crate::report::Report;
 use crate::sbom::Bill;
+use crate::vulnerability::Severity;
 use serde::Serialize;
 
 /// One thing that was scanned, and what came of it.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
 pub struct Inspection {
     /// What was asked for: a reference, a file or a directory.
     pub name: String,
@@ -34,8 +37,18 @@ pub struct Inspection {
     pub os: Option<String>,
     /// How many packages were found.
     pub packages: usize,
+    /// Findings that a selection left out of the report.
+    #[serde(skip_serializing_if = "is_nothing")]
+    pub left_out: LeftOut,
+    /// The severities that were selected; empty if all were.
+    #[serde(skip)]
+    pub severities: Vec<Severity>,
     /// What is wrong with them, in the shape of the VulnerabilityReport kind.
     pub report: Report,
+}
+
+fn is_nothing(left_out: &LeftOut) -> bool {
+    left_out.total() == 0
 }
 
 impl Inspection {
@@ -46,8 +59,28 @@ impl Inspection {
             digest: bill.subject.digest.clone(),
             platform,
             os: bill.os.as_ref().map(ToString::to_string),
-            packages: bill.components.len(),
+            packages: bill.package_count(),
             report,
+            ..Inspection::default()
         }
+    }
+
+    /// Takes out of the report what is not selected, and remembers how much that is.
+    pub fn select(&mut self, selection: &Selection, today: &str) {
+        self.left_out.add(selection.apply(&mut self.report, today));
+        self.severities = selection.severities.iter().copied().collect();
+    }
+
+    /// Number of packages that were not matched.
+    pub fn unmatched_count(&self) -> u64 {
+        let counts = self.report.unmatched().iter().map(|one| one.count);
+        counts.fold(0, u64::saturating_add)
+    }
+
+    /// Number of packages that were not matched though a data source exists for them.
+    pub fn matchable_count(&self) -> u64 {
+        let matchable = self.report.unmatched().iter().filter(|one| one.matchable);
+        let counts = matchable.map(|one| one.count);
+        counts.fold(0, u64::saturating_add)
     }
 }

@@ -1,7 +1,7 @@
 //! SARIF 2.1.0, which code hosts show beside the code: a rule for each vulnerability, a result for
 //! each package that has it. Suppressed findings are results that are suppressed.
 
-use super::Inspection;
+use super::{Inspection, words};
 use crate::report::ReportFinding;
 use crate::vulnerability::Severity;
 use serde_json::{Value, json};
@@ -41,9 +41,48 @@ pub fn sarif(inspections: &[Inspection]) -> Value {
                 "rules": rules,
             }},
             "results": results,
+            "invocations": [{
+                "executionSuccessful": true,
+                "toolExecutionNotifications": notifications(inspections),
+            }],
             "columnKind": "unicodeCodePoints",
         }],
     })
+}
+
+/// What the results do not show: packages that were not matched, targets without packages, and
+/// findings that were left out.
+fn notifications(inspections: &[Inspection]) -> Vec<Value> {
+    let mut all = Vec::new();
+    for one in inspections {
+        let mut notify = |id: &str, level: &str, text: String, properties: Value| {
+            let place = json!({"artifactLocation": {"uri": uri(image(&one.name))}});
+            all.push(json!({
+                "descriptor": {"id": id},
+                "level": level,
+                "message": {"text": format!("{}: {text}", one.name)},
+                "locations": [{"physicalLocation": place}],
+                "properties": properties,
+            }));
+        };
+        for unmatched in one.report.unmatched() {
+            let text = words::unmatched(unmatched);
+            notify("not-matched", "warning", text, json!(unmatched));
+        }
+        if one.packages == 0 {
+            notify(
+                "no-packages",
+                "warning",
+                "no packages found".into(),
+                json!({}),
+            );
+        }
+        if one.left_out.total() > 0 {
+            let text = format!("{} findings are not shown", one.left_out.total());
+            notify("left-out", "note", text, json!(one.left_out));
+        }
+    }
+    all
 }
 
 fn rule(finding: &ReportFinding) -> Value {
@@ -184,6 +223,7 @@ fn fingerprint(inspection: &Inspection, finding: &ReportFinding) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::matching::{Reason, Unmatched};
     use crate::report::{Rating, Report, ReportResult, VexStatus};
 
     fn inspection() -> Inspection {
@@ -213,9 +253,6 @@ mod tests {
         });
         Inspection {
             name: "localhost:5000/app:1".into(),
-            digest: String::new(),
-            platform: None,
-            os: None,
             packages: 3,
             report: Report {
                 results: vec![ReportResult {
@@ -224,7 +261,55 @@ mod tests {
                 }],
                 ..Report::default()
             },
+            ..Inspection::default()
         }
+    }
+
+    #[test]
+    fn what_the_results_do_not_show_is_a_notification() {
+        let mut shown = inspection();
+        shown.report.unmatched = Some(vec![Unmatched {
+            reason: Reason::NoData,
+            kind: "deb".into(),
+            count: 14,
+            matchable: true,
+            message: "the vulnerability data has nothing for debian 12.1".into(),
+            packages: Vec::new(),
+        }]);
+        shown.left_out.by_severity = 68;
+        let empty = Inspection {
+            name: "empty".into(),
+            ..Inspection::default()
+        };
+        let document = sarif(&[shown, empty]);
+        let invocation = &document["runs"][0]["invocations"][0];
+        let notifications = invocation["toolExecutionNotifications"].as_array().unwrap();
+        let told: Vec<_> = notifications
+            .iter()
+            .map(|one| {
+                (
+                    one["descriptor"]["id"].as_str().unwrap(),
+                    one["message"]["text"].as_str().unwrap(),
+                )
+            })
+            .collect();
+        assert_eq!(
+            told,
+            [
+                (
+                    "not-matched",
+                    "localhost:5000/app:1: 14 deb packages were not matched: the vulnerability data \
+                     has nothing for debian 12.1; run `muster db update`"
+                ),
+                (
+                    "left-out",
+                    "localhost:5000/app:1: 68 findings are not shown"
+                ),
+                ("no-packages", "empty: no packages found"),
+            ]
+        );
+        assert_eq!(notifications[0]["properties"]["reason"], "NoData");
+        assert_eq!(notifications[0]["properties"]["count"], 14);
     }
 
     #[test]

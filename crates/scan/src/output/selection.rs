@@ -4,6 +4,7 @@
 use super::Ignored;
 use crate::report::Report;
 use crate::vulnerability::Severity;
+use serde::Serialize;
 use std::collections::BTreeSet;
 
 /// What is wanted of a report.
@@ -18,7 +19,8 @@ pub struct Selection {
 }
 
 /// How many findings were left out, by why.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
 pub struct LeftOut {
     /// Of a severity that is not wanted.
     pub by_severity: usize,
@@ -26,6 +28,20 @@ pub struct LeftOut {
     pub unfixed: usize,
     /// Ignored on purpose.
     pub ignored: usize,
+}
+
+impl LeftOut {
+    /// Number of findings that were left out.
+    pub fn total(&self) -> usize {
+        self.by_severity + self.unfixed + self.ignored
+    }
+
+    /// Adds what was left out of another report.
+    pub fn add(&mut self, other: LeftOut) {
+        self.by_severity += other.by_severity;
+        self.unfixed += other.unfixed;
+        self.ignored += other.ignored;
+    }
 }
 
 impl Selection {

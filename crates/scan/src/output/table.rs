@@ -3,6 +3,7 @@
 
 use super::Inspection;
 use super::layout::{Paint, Row, Style, cut, draw, painted, plain};
+use super::words;
 use crate::report::{Report, ReportFinding, ReportResult};
 use crate::vulnerability::Severity;
 use std::fmt::Write;
@@ -12,6 +13,8 @@ const WIDEST_NAME: usize = 36;
 const WIDEST_VERSION: usize = 28;
 /// So many files that were not understood are named.
 const SHOWN_INCOMPLETE: usize = 10;
+/// The most groups of packages that were not matched, a line each.
+const SHOWN_UNMATCHED: usize = 10;
 
 /// Draws an inspection.
 pub fn table(inspection: &Inspection, style: Style) -> String {
@@ -36,6 +39,14 @@ fn heading(text: &mut String, inspection: &Inspection, style: Style) {
     }
     let _ = writeln!(text, "{}", painted(&line, Some(Paint::Bold), style));
     let _ = writeln!(text, "{}", summary(inspection, style));
+    let unmatched = inspection.report.unmatched();
+    for one in unmatched.iter().take(SHOWN_UNMATCHED) {
+        let line = plain(&words::unmatched(one));
+        let _ = writeln!(text, "{}", painted(&line, Some(Paint::Bold), style));
+    }
+    if let more @ 1.. = unmatched.len().saturating_sub(SHOWN_UNMATCHED) {
+        let _ = writeln!(text, "and {more} more reasons");
+    }
 }
 
 /// The counts in a line.
@@ -50,14 +61,30 @@ fn summary(inspection: &Inspection, style: Style) -> String {
     ];
     let open: u64 = by_severity.iter().map(|(count, _)| count).sum();
     let mut line = match inspection.packages {
-        1 => "1 package, ".to_owned(),
-        packages => format!("{packages} packages, "),
+        0 => "no packages found".to_owned(),
+        1 => "1 package".to_owned(),
+        packages => format!("{packages} packages"),
     };
+    let unmatched = inspection.unmatched_count();
+    let is_none_matched = unmatched >= inspection.packages as u64;
+    match unmatched {
+        0 => {}
+        _ if is_none_matched && open == 0 => line.push_str(", none of them matched"),
+        count => {
+            let _ = write!(line, " ({count} not matched)");
+        }
+    }
+    let left_out = inspection.left_out.total();
     match open {
-        0 => line.push_str("no vulnerabilities"),
-        1 => line.push_str("1 vulnerability: "),
+        0 if left_out > 0 => {
+            let _ = write!(line, ", {}", words::all_left_out(inspection));
+        }
+        0 if is_none_matched => {}
+        0 if unmatched > 0 => line.push_str(", no known vulnerabilities in the rest"),
+        0 => line.push_str(", no vulnerabilities"),
+        1 => line.push_str(", 1 vulnerability: "),
         open => {
-            let _ = write!(line, "{open} vulnerabilities: ");
+            let _ = write!(line, ", {open} vulnerabilities: ");
         }
     }
     let parts: Vec<String> = by_severity
@@ -69,6 +96,9 @@ fn summary(inspection: &Inspection, style: Style) -> String {
         })
         .collect();
     line.push_str(&parts.join(", "));
+    if open > 0 && left_out > 0 {
+        let _ = write!(line, " ({left_out} not shown)");
+    }
     if counts.suppressed > 0 {
         let _ = write!(line, " ({} suppressed)", counts.suppressed);
     }
@@ -202,12 +232,6 @@ fn remarks(text: &mut String, report: &Report, style: Style) {
             plain(day)
         );
         let _ = writeln!(text, "\n{}", painted(&warning, Some(Paint::Bold), style));
-    }
-    if !report.notes.is_empty() {
-        text.push('\n');
-    }
-    for note in &report.notes {
-        let _ = writeln!(text, "Note: {}", plain(note));
     }
 }
 

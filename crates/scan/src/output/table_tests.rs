@@ -2,6 +2,8 @@
 
 use super::*;
 use crate::layer::Incomplete;
+use crate::matching::{Reason, Unmatched, UnmatchedPackage};
+use crate::output::{Ignored, Selection};
 use crate::report::VexStatus;
 use unicode_width::UnicodeWidthStr;
 
@@ -37,11 +39,11 @@ fn inspection(findings: Vec<ReportFinding>) -> Inspection {
     report.rank();
     Inspection {
         name: "registry.example/app:1".into(),
-        digest: String::new(),
         platform: Some("linux/amd64".into()),
         os: Some("debian 12.7".into()),
         packages: 88,
         report,
+        ..Inspection::default()
     }
 }
 
@@ -151,7 +153,16 @@ fn nothing_that_a_terminal_obeys_gets_through() {
         path: "a\u{1b}[1m".into(),
         reason: "b\r".into(),
     }];
-    shown.report.notes = vec!["c\u{1b}".into()];
+    shown.report.unmatched = Some(vec![Unmatched {
+        reason: Reason::InvalidVersion,
+        kind: "c\u{1b}".into(),
+        message: "d\u{9b}1m".into(),
+        packages: vec![UnmatchedPackage {
+            name: "e\u{202e}".into(),
+            ..UnmatchedPackage::default()
+        }],
+        ..Unmatched::default()
+    }]);
     let drawn = table(&shown, Style::default());
     let obeyed = |one: char| one != '\n' && (one.is_control() || one == '\u{202e}');
     assert!(!drawn.contains(obeyed), "{drawn:?}");
@@ -165,13 +176,11 @@ fn what_was_not_understood_is_named() {
         reason: "it is cut short".into(),
     };
     shown.report.incomplete = (0..12).map(incomplete).collect();
-    shown.report.notes = vec!["packages of type hex are not matched".into()];
     shown.report.end_of_life = Some("2024-06-30".into());
     let drawn = table(&shown, Style::default());
     assert!(drawn.contains("no fixes since 2024-06-30"));
     assert!(drawn.contains("  app/0.jar: it is cut short\n"));
     assert!(drawn.contains("  and 2 more\n"));
-    assert!(drawn.ends_with("Note: packages of type hex are not matched\n"));
 }
 
 #[test]
@@ -185,4 +194,136 @@ fn colours_follow_severities() {
         style,
     );
     assert!(drawn.contains("\u{1b}[1;31mcritical\u{1b}[0m"), "{drawn:?}");
+}
+
+fn unmatched(
+    reason: Reason,
+    kind: &str,
+    count: u64,
+    message: &str,
+    named: &[(&str, &str)],
+) -> Unmatched {
+    let package = |(name, version): &(&str, &str)| UnmatchedPackage {
+        name: (*name).into(),
+        version: (*version).into(),
+        ..UnmatchedPackage::default()
+    };
+    Unmatched {
+        reason,
+        kind: kind.into(),
+        count,
+        matchable: true,
+        message: message.into(),
+        packages: named.iter().map(package).collect(),
+    }
+}
+
+/// The lines below the name of the target.
+fn summary_of(shown: &Inspection) -> String {
+    let drawn = table(shown, Style::default());
+    let lines: Vec<&str> = drawn
+        .lines()
+        .skip(1)
+        .take_while(|line| !line.is_empty())
+        .collect();
+    lines.join("\n")
+}
+
+#[test]
+fn packages_that_were_not_matched_are_never_clean() {
+    let no_data = unmatched(
+        Reason::NoData,
+        "deb",
+        88,
+        "the vulnerability data has nothing for debian 12.1",
+        &[("libssl3", "3.0")],
+    );
+    let broken = unmatched(
+        Reason::InvalidVersion,
+        "npm",
+        5,
+        "the installed version cannot be parsed",
+        &[("a", "latest"), ("b", ""), ("c", "x"), ("d", "y")],
+    );
+    let mut shown = inspection(vec![]);
+    shown.report.unmatched = Some(vec![no_data]);
+    assert_eq!(
+        summary_of(&shown),
+        "88 packages, none of them matched\n\
+         88 deb packages were not matched: the vulnerability data has nothing for debian 12.1; run `muster db update`"
+    );
+    shown.report.unmatched = Some(vec![broken.clone()]);
+    assert_eq!(
+        summary_of(&shown),
+        "88 packages (5 not matched), no known vulnerabilities in the rest\n\
+         5 npm packages were not matched: the installed version cannot be parsed (a latest, b, c x and 2 more)"
+    );
+    let mut shown = inspection(vec![finding("zlib", "CVE-2", "HIGH", &[])]);
+    shown.report.unmatched = Some(vec![broken; 12]);
+    let drawn = table(&shown, Style::default());
+    assert!(
+        drawn.contains("88 packages (60 not matched), 1 vulnerability: 1 high\n"),
+        "{drawn}"
+    );
+    assert!(drawn.contains("\nand 2 more reasons\n"), "{drawn}");
+    let mut shown = inspection(vec![]);
+    shown.report.unmatched = Some(Vec::new());
+    assert_eq!(summary_of(&shown), "88 packages, no vulnerabilities");
+    shown.packages = 0;
+    assert_eq!(summary_of(&shown), "no packages found");
+}
+
+#[test]
+fn findings_that_are_left_out_are_counted_in_the_summary() {
+    let found = || {
+        inspection(vec![
+            finding("a", "CVE-1", "LOW", &["2"]),
+            finding("b", "CVE-2", "MEDIUM", &[]),
+            finding("c", "CVE-3", "LOW", &["2"]),
+        ])
+    };
+    let severities = |list: &[Severity]| list.iter().copied().collect();
+    let ignored = |text: &str| Ignored::read("ignore", text.as_bytes()).unwrap();
+    for (selection, expected) in [
+        (
+            Selection {
+                severities: severities(&[Severity::Critical, Severity::High]),
+                ..Selection::default()
+            },
+            "88 packages, 3 vulnerabilities, none high or critical",
+        ),
+        (
+            Selection {
+                severities: severities(&[Severity::Critical]),
+                ..Selection::default()
+            },
+            "88 packages, 3 vulnerabilities, none critical",
+        ),
+        (
+            Selection {
+                severities: severities(&[Severity::Medium]),
+                ..Selection::default()
+            },
+            "88 packages, 1 vulnerability: 1 medium (2 not shown)",
+        ),
+        (
+            Selection {
+                ignored: ignored("CVE-1\nCVE-2\nCVE-3\n"),
+                ..Selection::default()
+            },
+            "88 packages, 3 vulnerabilities, all ignored",
+        ),
+        (
+            Selection {
+                severities: severities(&[Severity::High]),
+                fixable: true,
+                ignored: ignored("CVE-1\n"),
+            },
+            "88 packages, 3 vulnerabilities, none shown (1 of other severities, 1 without a fix, 1 ignored)",
+        ),
+    ] {
+        let mut shown = found();
+        shown.select(&selection, "2026-01-01");
+        assert_eq!(summary_of(&shown), expected);
+    }
 }

@@ -331,7 +331,14 @@ pub fn read(text: &[u8]) -> Result<Bill, BillError> {
                 build: build_of(|key| value.facts(key).map(Into::into).collect()),
             });
         }
-        bill.components.extend(component_of(value));
+        match component_of(value) {
+            Some(component) => bill.components.push(component),
+            None => {
+                if let Some(kind) = value.unsupported() {
+                    bill.leave_out(&kind, &value.name, &value.version);
+                }
+            }
+        }
     }
     bill.components.sort();
     Ok(bill)
@@ -346,6 +353,16 @@ impl ComponentValue {
                 own.or_else(|| property.name.strip_prefix(THEIRS)) == Some(name)
             })
             .map(|property| property.value.as_str())
+    }
+
+    /// The type of a package whose type is not supported; empty if a library has no package URL.
+    fn unsupported(&self) -> Option<String> {
+        match (Purl::parse(&self.purl), self.kind.as_str()) {
+            (_, "operating-system" | "container" | "file" | "data" | "device" | "platform") => None,
+            (Some(purl), _) => Some(purl.kind),
+            (None, "library" | "framework") => Some(String::new()),
+            (None, _) => None,
+        }
     }
 
     fn is_ours(&self) -> bool {

@@ -8,7 +8,9 @@ pub mod spdx;
 
 use crate::image::{Component, Contents};
 use crate::layer::Incomplete;
+use crate::matching::MAX_NAMED;
 use crate::os::{Build, Os};
+use std::collections::BTreeMap;
 
 /// A bill, whichever format it is written in.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -21,7 +23,27 @@ pub struct Bill {
     pub components: Vec<Component>,
     /// What could not be understood.
     pub incomplete: Vec<Incomplete>,
+    /// Packages of a document of another tool whose package URL type we do not support, by that
+    /// type; under the empty type those without a package URL. They are never written.
+    pub unsupported: BTreeMap<String, Unsupported>,
 }
+
+/// Packages of one type that is not supported.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Unsupported {
+    /// Number of packages.
+    pub count: u64,
+    /// Names and versions of some of them.
+    pub packages: Vec<(String, String)>,
+}
+
+/// The most types that are told apart, and the longest that is.
+const MAX_TYPES: usize = 32;
+const MAX_TYPE: usize = 64;
+/// What further types are counted under.
+const OTHER: &str = "other";
+/// Package URL types of images, which hold packages and are none.
+const IMAGES: [&str; 2] = ["oci", "docker"];
 
 /// What a bill is about.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -42,7 +64,30 @@ impl Bill {
             os: contents.os,
             components: contents.components,
             incomplete: contents.incomplete,
+            unsupported: BTreeMap::new(),
         }
+    }
+
+    /// Counts a package whose type is not supported.
+    pub(crate) fn leave_out(&mut self, kind: &str, name: &str, version: &str) {
+        if IMAGES.contains(&kind) {
+            return;
+        }
+        let is_known = self.unsupported.contains_key(kind);
+        let is_full = self.unsupported.len() >= MAX_TYPES || kind.len() > MAX_TYPE;
+        let kind = if is_full && !is_known { OTHER } else { kind };
+        let one = self.unsupported.entry(kind.to_owned()).or_default();
+        one.count = one.count.saturating_add(1);
+        if one.packages.len() < MAX_NAMED {
+            one.packages.push((name.to_owned(), version.to_owned()));
+        }
+    }
+
+    /// Number of packages, also of those whose type is not supported.
+    pub fn package_count(&self) -> usize {
+        let unsupported = self.unsupported.values().map(|one| one.count);
+        let unsupported = usize::try_from(unsupported.sum::<u64>()).unwrap_or(usize::MAX);
+        self.components.len().saturating_add(unsupported)
     }
 
     /// When the image was built, to the second; the epoch where nobody knows.

@@ -75,25 +75,17 @@ impl Range {
 
     /// Whether a version lies in the range. A version that is none lies nowhere.
     pub fn contains(&self, version: &str, compare: Compare) -> bool {
-        self.0.iter().any(|bounds| {
-            bounds.iter().all(|bound| {
-                let order = match bound.relation {
-                    Relation::PythonLess => return python::is_below(version, &bound.version),
-                    Relation::PythonMore => return python::is_above(version, &bound.version),
-                    Relation::PythonStarts => return python::starts(version, &bound.version),
-                    Relation::PythonDiffers => return !python::starts(version, &bound.version),
-                    _ => compare(version, &bound.version),
-                };
-                order.is_some_and(|order| match bound.relation {
-                    Relation::Equal => order == Ordering::Equal,
-                    Relation::NotEqual => order != Ordering::Equal,
-                    Relation::Less => order == Ordering::Less,
-                    Relation::AtMost => order != Ordering::Greater,
-                    Relation::More => order == Ordering::Greater,
-                    _ => order != Ordering::Less,
-                })
-            })
-        })
+        self.decide(version, compare) == Some(true)
+    }
+
+    /// Whether a version lies in the range; nothing if that depends on a bound that cannot be
+    /// compared with the version.
+    pub fn decide(&self, version: &str, compare: Compare) -> Option<bool> {
+        let within = |bounds: &Vec<Bound>| {
+            let holds = bounds.iter().map(|bound| bound.holds(version, compare));
+            all(holds)
+        };
+        any(self.0.iter().map(within))
     }
 
     /// The versions that a range ends before: those that are free of what the range has, as they
@@ -124,6 +116,44 @@ impl Range {
             }
         }
         ends
+    }
+}
+
+/// Whether one of some answers is yes; nothing if that depends on one that is not known.
+pub(crate) fn any(answers: impl Iterator<Item = Option<bool>>) -> Option<bool> {
+    let mut whole = Some(false);
+    for answer in answers {
+        match answer {
+            Some(true) => return Some(true),
+            Some(false) => {}
+            None => whole = None,
+        }
+    }
+    whole
+}
+
+/// Whether all of some answers are yes; nothing if that depends on one that is not known.
+pub(crate) fn all(answers: impl Iterator<Item = Option<bool>>) -> Option<bool> {
+    any(answers.map(|answer| answer.map(|is| !is))).map(|is| !is)
+}
+
+impl Bound {
+    fn holds(&self, version: &str, compare: Compare) -> Option<bool> {
+        let order = match self.relation {
+            Relation::PythonLess => return Some(python::is_below(version, &self.version)),
+            Relation::PythonMore => return Some(python::is_above(version, &self.version)),
+            Relation::PythonStarts => return Some(python::starts(version, &self.version)),
+            Relation::PythonDiffers => return Some(!python::starts(version, &self.version)),
+            _ => compare(version, &self.version)?,
+        };
+        Some(match self.relation {
+            Relation::Equal => order == Ordering::Equal,
+            Relation::NotEqual => order != Ordering::Equal,
+            Relation::Less => order == Ordering::Less,
+            Relation::AtMost => order != Ordering::Greater,
+            Relation::More => order == Ordering::Greater,
+            _ => order != Ordering::Less,
+        })
     }
 }
 

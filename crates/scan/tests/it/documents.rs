@@ -115,6 +115,7 @@ fn bills() -> Vec<Bill> {
             path: "a".into(),
             reason: "b".into(),
         }],
+        ..Bill::default()
     };
     let directory = Bill {
         subject: Subject {

@@ -123,7 +123,7 @@ fn bill() -> Bill {
             path: "var/lib/dpkg/status".into(),
             layer: Some(Digest::of(b"layer")),
         }],
-        incomplete: Vec::new(),
+        ..Bill::default()
     }
 }
 
@@ -289,20 +289,21 @@ fn a_release_without_advisories_is_noted() {
     let (_directory, database) = database(&debian());
     let mut bill = bill();
     for (os, note) in [
-        (None, "no distribution is known"),
+        (None, "the distribution is not known"),
         (
             Some(Os::new(Family::Debian, "trixie/sid")),
-            "debian trixie/sid is no release",
+            "advisories exist for no release called debian trixie/sid",
         ),
         (
             Some(Os::new(Family::Other("x".into()), "1")),
-            "no advisories are known for x 1",
+            "no data source publishes advisories for x 1",
         ),
     ] {
         bill.os = os;
         let found = find(&bill, &database).unwrap();
         assert!(found.findings.is_empty());
-        assert!(found.notes[0].starts_with(note), "{:?}", found.notes);
+        let message = &found.unmatched[0].message;
+        assert!(message.starts_with(note), "{message}");
     }
 }
 
@@ -313,5 +314,6 @@ fn packages_of_other_makers_are_noted_and_not_matched() {
     bill.components[0].package.vendor = Some("Docker <support@docker.com>".into());
     let found = find(&bill, &database).unwrap();
     assert!(found.findings.is_empty());
-    assert!(found.notes[0].starts_with("libssl3 is not of the distribution"));
+    assert_eq!(found.unmatched[0].packages[0].name, "libssl3");
+    assert!(!found.unmatched[0].matchable);
 }

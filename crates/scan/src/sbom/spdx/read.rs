@@ -142,7 +142,14 @@ pub fn read(text: &[u8]) -> Result<Bill, BillError> {
             let (path, reason) = serde_json::from_str(pair).ok()?;
             Some(Incomplete { path, reason })
         }));
-        bill.components.extend(component_of(entry, &licences));
+        match component_of(entry, &licences) {
+            Some(component) => bill.components.push(component),
+            None => {
+                if let Some(kind) = entry.unsupported() {
+                    bill.leave_out(&kind, &entry.name, &entry.version_info);
+                }
+            }
+        }
     }
     if bill.os.is_none() {
         bill.os = os_of_purls(&document);
@@ -159,6 +166,17 @@ impl Entry<'_> {
         comments
             .chain(texts)
             .filter_map(move |text| text.strip_prefix(key)?.strip_prefix(": "))
+    }
+
+    /// The type of a package whose type is not supported; empty if a library has no package URL.
+    fn unsupported(&self) -> Option<String> {
+        let purpose = self.primary_package_purpose.as_deref().unwrap_or_default();
+        match (self.purl(), purpose) {
+            (_, "OPERATING-SYSTEM" | "CONTAINER" | "FILE" | "SOURCE" | "DEVICE") => None,
+            (Some(purl), _) => Some(purl.kind),
+            (None, "LIBRARY" | "FRAMEWORK") => Some(String::new()),
+            (None, _) => None,
+        }
     }
 
     fn purl(&self) -> Option<Purl> {

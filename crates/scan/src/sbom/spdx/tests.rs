@@ -61,6 +61,7 @@ pub(crate) fn bill() -> Bill {
             path: "a: b".into(),
             reason: "no: reason".into(),
         }],
+        ..Bill::default()
     }
 }
 

@@ -134,6 +134,6 @@ fn packages_of_other_makers_are_left_out_and_noted() {
         };
         let found = find(&bill(Some(os.clone()), Detector::Dpkg, package), &database).unwrap();
         assert_eq!(found.findings.len(), expected, "{maintainer}");
-        assert_eq!(found.notes.len(), 1 - expected, "{maintainer}");
+        assert_eq!(found.unmatched.len(), 1 - expected, "{maintainer}");
     }
 }

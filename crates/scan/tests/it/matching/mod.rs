@@ -6,6 +6,7 @@ mod dpkg;
 mod languages;
 mod red_hat;
 mod rpm;
+mod unmatched;
 
 use muster_scan::image::Component;
 use muster_scan::matching::{Findings, find};

@@ -141,7 +141,7 @@ fn advisories_are_those_of_the_products_that_an_image_is_made_of() {
         )
         .unwrap();
         assert_eq!(lines(&found), expected, "{os}");
-        assert!(found.notes.is_empty());
+        assert!(found.unmatched.is_empty());
     }
     // Every fix for this processor is installed.
     let found = find(
@@ -190,6 +190,6 @@ fn an_image_of_products_that_nobody_knows_is_noted() {
     ] {
         let found = find(&image(os, package("tool", "1-1", None)), &database).unwrap();
         assert!(found.findings.is_empty());
-        assert_eq!(found.notes.len(), 1);
+        assert_eq!(found.unmatched.len(), 1);
     }
 }

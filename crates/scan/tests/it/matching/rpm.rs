@@ -365,6 +365,7 @@ fn a_distribution_without_advisories_is_noted() {
         let bill = bill(Some(os.clone()), Detector::Rpm, tool("1-1", "x86_64"));
         let found = find(&bill, &database).unwrap();
         assert!(found.findings.is_empty());
-        assert_eq!(found.notes.len(), 1, "{os}");
+        assert_eq!(found.unmatched.len(), 1, "{os}");
+        assert!(!found.unmatched[0].matchable, "{os}");
     }
 }
