@@ -48,9 +48,13 @@ fn read(root: &Path, limits: &Limits) -> Result<Bill, Error> {
         root: &root.canonicalize().map_err(failed)?,
         limits,
         entries: 0,
+        lockfiles: 0,
         contents: Contents::default(),
     };
     walk.directory("", 0).map_err(failed)?;
+    if walk.lockfiles == 0 && walk.contents.incomplete.is_empty() {
+        return Err(Error::NothingRecognised(root.to_owned()));
+    }
     let mut contents = walk.contents;
     contents.components.sort();
     contents.components.dedup();
@@ -66,6 +70,8 @@ struct Walk<'a> {
     root: &'a Path,
     limits: &'a Limits,
     entries: u64,
+    /// Lockfiles found.
+    lockfiles: u64,
     contents: Contents,
 }
 
@@ -91,6 +97,7 @@ impl Walk<'_> {
                 path => format!("{path}/{name}"),
             };
             if kind.is_file() && lockfile::is_one(&path) {
+                self.lockfiles += 1;
                 if let Err(error) = self.file(&path) {
                     self.incomplete(&path, error);
                 }

@@ -30,6 +30,11 @@ pub enum Error {
         /// What was expected.
         reason: &'static str,
     },
+    /// A directory holds nothing that is recognised.
+    #[error(
+        "{} cannot be scanned: no packages found; recognised are lockfiles ({}), the root file system of a Linux distribution and OCI layouts", .0.display(), muster_scan::lockfile::NAMES.join(", ")
+    )]
+    NothingRecognised(PathBuf),
     /// A file could not be read.
     #[error("{attempt}: {source}")]
     File {

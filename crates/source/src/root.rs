@@ -39,6 +39,10 @@ pub(crate) async fn bill(root: &Path, options: &Options) -> Result<Bill, Error> 
         }
         contents.incomplete.extend(tree.into_incomplete());
         contents.incomplete.sort();
+        let is_recognised = contents.os.is_some() || !contents.components.is_empty();
+        if !is_recognised && contents.incomplete.is_empty() {
+            return Err(Error::NothingRecognised(root));
+        }
         let subject = Subject {
             name,
             ..Subject::default()

@@ -1,6 +1,6 @@
 //! Source directories: the files in them that pin what they depend on.
 
-use crate::support::{bill, names, options, written};
+use crate::support::{bill, names, options, refusal, written};
 use anyhow::Result;
 use std::os::unix::fs::symlink;
 
@@ -52,5 +52,44 @@ async fn what_is_pinned_is_found_and_what_was_fetched_is_not() -> Result<()> {
         .map(|one| one.path.as_str())
         .collect();
     assert_eq!(paths, ["broken/package-lock.json"]);
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_directory_in_which_nothing_is_recognised_is_refused() -> Result<()> {
+    let home = tempfile::tempdir()?;
+    let at = |name: &str| home.path().join(name);
+    written(&at("notes"), &[("notes.txt".into(), b"flask==2".to_vec())]);
+    std::fs::create_dir(at("empty"))?;
+    for place in ["empty", "notes"] {
+        for scheme in ["", "dir:", "rootfs:"] {
+            let told = refusal(&format!("{scheme}{}", at(place).display()), &options()).await;
+            assert!(
+                told.contains("no packages found"),
+                "{scheme}{place}: {told}"
+            );
+            assert!(
+                told.contains("package-lock.json"),
+                "{scheme}{place}: {told}"
+            );
+        }
+    }
+    // A lockfile without packages is recognised, and one that is broken is reported as such.
+    written(
+        &at("none"),
+        &[("requirements.txt".into(), b"# none\n".to_vec())],
+    );
+    assert!(
+        bill(&at("none").display().to_string(), &options())
+            .await?
+            .components
+            .is_empty()
+    );
+    written(
+        &at("broken"),
+        &[("package-lock.json".into(), b"{".to_vec())],
+    );
+    let broken = bill(&at("broken").display().to_string(), &options()).await?;
+    assert_eq!(broken.incomplete.len(), 1);
     Ok(())
 }
