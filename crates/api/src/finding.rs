@@ -61,11 +61,60 @@ pub fn report() -> Schema {
         )
         .field(
             "notes",
-            list(string()).describe("What could not be matched, and why."),
+            list(string()).describe("Packages that were not matched, in sentences."),
+        )
+        .field(
+            "unmatched",
+            list(unmatched()).describe(
+                "Packages that were not matched with vulnerability data, by reason and type. \
+                 Empty: all were matched. Missing: an older version wrote the report, and it is not known.",
+            ),
         )
         .field(
             "endOfLife",
             string().describe("Last day on which the distribution's release got fixes, if over."),
+        )
+}
+
+/// Why packages can be left unmatched, as reports name it.
+const REASONS: [&str; 4] = ["NoData", "NoRules", "InvalidVersion", "InvalidRange"];
+
+fn unmatched() -> Schema {
+    let package = object()
+        .describe("A package that was not matched.")
+        .field("name", string().describe("Name of the package."))
+        .field("version", string().describe("Installed version, if known."))
+        .field(
+            "advisory",
+            string().describe("Advisory whose version range cannot be parsed."),
+        );
+    object()
+        .describe("Packages of one type that were not matched for one reason.")
+        .field(
+            "reason",
+            string().one_of(REASONS).describe(
+                "NoData: the data has nothing for the distribution or ecosystem. \
+                 NoRules: the distribution or type is not supported. \
+                 InvalidVersion: the installed version cannot be parsed. \
+                 InvalidRange: the version range of an advisory cannot be parsed.",
+            ),
+        )
+        .field(
+            "type",
+            string().describe("Package URL type, such as deb; empty if there is no package URL."),
+        )
+        .field(
+            "count",
+            int64().at_least(0.0).describe("Number of packages."),
+        )
+        .field(
+            "matchable",
+            boolean().describe("A data source exists for these packages."),
+        )
+        .field("message", string().describe("The reason in words."))
+        .field(
+            "packages",
+            list(package).describe("Some of the packages, 10 at most."),
         )
 }
 
@@ -85,7 +134,7 @@ pub fn summary(about: &str) -> Schema {
         )
 }
 
-/// Adds one column for each count of the summary at `path`; the two rarest are for `-o wide`.
+/// Adds one column for each count of the summary at `path`.
 pub(crate) fn severity_columns(kind: Kind, path: &str) -> Kind {
     let column = |name: &str| {
         let field = name.to_lowercase();
@@ -95,7 +144,7 @@ pub(crate) fn severity_columns(kind: Kind, path: &str) -> Kind {
         .column(column("High"))
         .column(column("Medium"))
         .column(column("Low"))
-        .column(column("Unknown").wide())
+        .column(column("Unknown"))
         .column(column("Suppressed").wide())
 }
 
@@ -127,6 +176,11 @@ fn vulnerability() -> Schema {
         .field(
             "cve",
             text("Identifier of the vulnerability, a CVE number where there is one."),
+        )
+        .field(
+            "aliases",
+            list(string())
+                .describe("Other identifiers of the vulnerability that the advisory declares."),
         )
         .field("title", text("The vulnerability in a line."))
         .field("description", text("The vulnerability in full."))

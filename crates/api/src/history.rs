@@ -56,6 +56,9 @@ pub(crate) fn kind() -> Kind {
         .column(Column::computed("Low", "integer", |history| {
             count(history, "low")
         }))
+        .column(Column::computed("Unknown", "integer", |history| {
+            count(history, "unknown")
+        }))
         .column(
             Column::computed("Since", "string", |history| last(history)["time"].clone())
                 .describe("When that changed last."),

@@ -12,6 +12,9 @@ pub const GROUP: &str = "storage.sbomscanner.kubewarden.io";
 /// The served version.
 pub const VERSION: &str = "v1alpha1";
 
+/// The most containers that a WorkloadScanReport can have.
+pub const MAX_CONTAINERS: usize = 500;
+
 /// An SBOM of a large image is tens of megabytes.
 const LARGE: usize = 100 * 1024 * 1024;
 
@@ -129,7 +132,8 @@ fn workload_scan_report() -> Kind {
         .computed("status")
         .computed("summary")
         .computed("containers")
-        // Replacing what was read sends the findings back, only to have them ignored.
+        // Replacing what was read sends the findings back, which are skipped. What is stored has the
+        // ordinary limit.
         .size_limit(LARGE)
         .column(Column::computed("Kind", "string", |report| {
             owner(report, "kind")
@@ -141,13 +145,29 @@ fn workload_scan_report() -> Kind {
             Column::computed("Containers", "string", containers)
                 .describe("How many containers' images are scanned, of how many."),
         );
-    finding::severity_columns(kind, ".summary")
-        .column(
-            Column::computed("Images", "string", images)
-                .describe("What the containers run.")
-                .wide(),
-        )
-        .column(Column::age())
+    // A count is only shown of containers that are scanned.
+    kind.column(Column::computed("Critical", "string", |report| {
+        count(report, "critical")
+    }))
+    .column(Column::computed("High", "string", |report| {
+        count(report, "high")
+    }))
+    .column(Column::computed("Medium", "string", |report| {
+        count(report, "medium")
+    }))
+    .column(Column::computed("Low", "string", |report| {
+        count(report, "low")
+    }))
+    .column(Column::computed("Unknown", "string", |report| {
+        count(report, "unknown")
+    }))
+    .column(Column::computed("Suppressed", "string", |report| count(report, "suppressed")).wide())
+    .column(
+        Column::computed("Images", "string", images)
+            .describe("What the containers run.")
+            .wide(),
+    )
+    .column(Column::age())
 }
 
 fn owner(report: &Value, field: &str) -> Value {
@@ -163,10 +183,28 @@ fn elements<'a>(object: &'a Value, pointer: &str) -> impl Iterator<Item = &'a Va
 
 /// How many containers are scanned, of how many.
 fn containers(report: &Value) -> Value {
+    let (scanned, all) = scanned(report);
+    format!("{scanned}/{all}").into()
+}
+
+fn scanned(report: &Value) -> (usize, usize) {
     let scanned = elements(report, "/status/containerStatuses")
         .filter(|status| status["scanStatus"] == "ScanComplete");
-    let all = elements(report, "/spec/containers");
-    format!("{}/{}", scanned.count(), all.count()).into()
+    (
+        scanned.count(),
+        elements(report, "/spec/containers").count(),
+    )
+}
+
+/// The findings of a severity: a dash instead of a zero while containers are not scanned.
+fn count(report: &Value, severity: &str) -> Value {
+    let (scanned, all) = scanned(report);
+    let count = report["summary"][severity].as_i64().unwrap_or_default();
+    let is_known = scanned > 0 && scanned >= all;
+    match count {
+        0 if !is_known => "-".into(),
+        count => count.to_string().into(),
+    }
 }
 
 /// The images of the containers, each once; of many only the first.
@@ -234,7 +272,9 @@ fn workload_spec() -> Schema {
         .describe("The workload's containers and their images.")
         .required(
             "containers",
-            list(container).describe("Containers, init containers among them."),
+            list(container)
+                .at_most(MAX_CONTAINERS)
+                .describe("Containers, init containers among them. At most 500."),
         )
 }
 
@@ -295,6 +335,19 @@ mod tests {
     use serde_json::json;
 
     #[test]
+    fn findings_of_unknown_severity_are_shown_without_asking() {
+        for kind in [vulnerability_report(), workload_scan_report()] {
+            let unknown = kind.columns.iter().find(|column| column.name == "Unknown");
+            assert_eq!(
+                unknown.map(|column| column.priority),
+                Some(0),
+                "{}",
+                kind.kind
+            );
+        }
+    }
+
+    #[test]
     fn a_workload_report_is_shown_with_its_owner_its_containers_and_their_images() {
         let digest = format!("sha256:{}", "0123456789abcdef".repeat(4));
         let container = |reference: Value| json!({"name": "a", "imageRef": reference});
@@ -321,6 +374,22 @@ mod tests {
             (owner(&json!({}), "kind"), containers(&json!({}))),
             (Value::Null, json!("0/0"))
         );
+        for (statuses, critical, expected) in [
+            (&["ScanComplete", "ScanComplete"][..], 0, "0"),
+            (&["ScanComplete", "ScanComplete"], 3, "3"),
+            (&["ScanComplete", "ScanInProgress"], 0, "-"),
+            (&["ScanComplete", "ScanInProgress"], 3, "3"),
+            (&["WaitingForScan", "WaitingForScan"], 0, "-"),
+            (&[], 0, "-"),
+        ] {
+            let status = |status: &&str| json!({"scanStatus": status});
+            let report = json!({
+                "spec": {"containers": statuses.iter().map(|_| json!({})).collect::<Vec<_>>()},
+                "status": {"containerStatuses": statuses.iter().map(status).collect::<Vec<_>>()},
+                "summary": {"critical": critical},
+            });
+            assert_eq!(count(&report, "critical"), expected, "{statuses:?}");
+        }
         let many = (0..5).map(|tag| container(json!({"repository": "a", "tag": tag.to_string()})));
         report["spec"]["containers"] = many.collect();
         assert_eq!(images(&report), "a:0,a:1,a:2,+2");

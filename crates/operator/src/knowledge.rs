@@ -15,6 +15,9 @@ use muster_scan::sbom::Bill;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+/// The form of the reports that are written. A higher number makes every report again, once, from the
+/// stored SBOMs: 2 added `unmatched`, without which a report does not say whether it looked.
+const REPORT_FORM: u32 = 2;
 /// How many digits tell two states apart.
 const DIGITS: usize = 32;
 
@@ -109,7 +112,7 @@ impl Known {
         let hubs = self.hubs.as_ref().map_or("", |hubs| hubs.revision());
         let version = env!("CARGO_PKG_VERSION");
         let data = &self.opened.revision;
-        let text = format!("{version}\n{ANALYZER_VERSION}\n{data}\n{hubs}");
+        let text = format!("{version}\n{ANALYZER_VERSION}\n{REPORT_FORM}\n{data}\n{hubs}");
         Digest::of(text.as_bytes()).digits()[..DIGITS].to_owned()
     }
 
