@@ -6,6 +6,7 @@ mod bars;
 mod data;
 mod db;
 mod documents;
+mod outcome;
 pub(crate) mod places;
 mod print;
 mod reading;

@@ -33,6 +33,19 @@ pub(crate) fn run(command: Sbom) -> Result<ExitCode> {
         for one in &bill.incomplete {
             bars.say(&format!("warning: {}: {}", one.path, one.reason));
         }
+        if bill.package_count() == 0 {
+            bars.say(&format!(
+                "warning: {}: no packages found",
+                bill.subject.name
+            ));
+        }
+        let unsupported = bill.package_count().saturating_sub(bill.components.len());
+        if unsupported > 0 {
+            bars.say(&format!(
+                "warning: {}: {unsupported} packages of unsupported types are left out",
+                bill.subject.name
+            ));
+        }
         std::io::stdout().write_all(&command.output.write(bill)?)?;
         Ok(ExitCode::SUCCESS)
     })

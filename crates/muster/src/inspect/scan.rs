@@ -3,6 +3,7 @@
 
 use super::bars::Bars;
 use super::data::{Knowledge, Said};
+use super::outcome::{self, Outcome, Threshold};
 use super::print::{self, Form};
 use super::reading::Reading;
 use crate::role;
@@ -11,7 +12,7 @@ use clap::{Args, ValueEnum};
 use futures::{StreamExt, stream};
 use muster_advisories::Opened;
 use muster_scan::matching;
-use muster_scan::output::{Ignored, Inspection, LeftOut, Selection};
+use muster_scan::output::{Ignored, Inspection, Selection};
 use muster_scan::purl::Purl;
 use muster_scan::report::Report;
 use muster_scan::sbom::Bill;
@@ -24,8 +25,6 @@ use std::sync::Arc;
 
 /// So many targets are read at once.
 const AT_ONCE: usize = 4;
-/// Something at or above `--fail-on` was found.
-const FOUND: u8 = 3;
 /// What is followed if it lies in the working directory.
 const IGNORE_FILES: [&str; 4] = [
     ".musterignore",
@@ -48,9 +47,13 @@ pub(crate) struct Scan {
     /// Show only findings of these severities.
     #[arg(long, value_enum, value_delimiter = ',', value_name = "SEVERITY")]
     severity: Vec<Level>,
-    /// End with exit code 3 if something that bad or worse is found and not suppressed.
+    /// Exit with code 3 if a finding of this severity or a higher one is not suppressed, and with code
+    /// 4 if packages that could have been matched with vulnerability data were not.
     #[arg(long, value_enum, value_name = "SEVERITY")]
     fail_on: Option<Level>,
+    /// Do not exit with code 4 because of packages that were not matched.
+    #[arg(long)]
+    allow_unmatched: bool,
     /// Show only what an update fixes.
     #[arg(long)]
     ignore_unfixed: bool,
@@ -134,13 +137,10 @@ async fn scan(command: Scan) -> Result<ExitCode> {
             }
         }
     }
-    let is_found = command.is_found(&inspections, &selection);
-    let mut left_out = LeftOut::default();
+    let threshold = command.threshold();
+    let (found, notes) = outcome::outcome(&inspections, threshold, &selection, &today());
     for one in &mut inspections {
-        let more = selection.apply(&mut one.report, &today());
-        left_out.by_severity += more.by_severity;
-        left_out.unfixed += more.unfixed;
-        left_out.ignored += more.ignored;
+        one.select(&selection, &today());
     }
     if !bills.is_empty() {
         print::findings(
@@ -150,12 +150,17 @@ async fn scan(command: Scan) -> Result<ExitCode> {
             command.show_suppressed,
         )?;
     }
-    tell(&left_out, &bars);
-    Ok(match (failed, is_found) {
-        (true, _) => ExitCode::FAILURE,
-        (false, true) => ExitCode::from(FOUND),
-        (false, false) => ExitCode::SUCCESS,
-    })
+    let warnings = match (command.output, found) {
+        // The table and the error say the same.
+        (Form::Table, _) | (_, Outcome::Unmatched) => Vec::new(),
+        _ => outcome::warnings(&inspections),
+    };
+    let left_out = outcome::left_out(&inspections);
+    for line in left_out.into_iter().chain(warnings).chain(notes) {
+        bars.say(&line);
+    }
+    let outcome = if failed { Outcome::Failed } else { found };
+    Ok(outcome.into())
 }
 
 /// Everything that a bill is judged with.
@@ -255,19 +260,12 @@ impl Scan {
         })
     }
 
-    /// Whether something is bad enough to fail. Which severities are shown does not matter for it.
-    fn is_found(&self, inspections: &[Inspection], selection: &Selection) -> bool {
-        let Some(least) = self.fail_on.map(Severity::from) else {
-            return false;
-        };
-        let accepted = Selection {
-            severities: Default::default(),
-            ..selection.clone()
-        };
-        inspections.iter().any(|one| {
-            let mut report = one.report.clone();
-            accepted.apply(&mut report, &today());
-            report.worst().is_some_and(|worst| worst >= least)
+    /// When the scan fails because of what was found.
+    fn threshold(&self) -> Option<Threshold> {
+        let least = self.fail_on?.into();
+        Some(Threshold {
+            least,
+            allow_unmatched: self.allow_unmatched,
         })
     }
 }
@@ -280,21 +278,6 @@ fn read_ignored(file: &Path) -> Result<Ignored> {
 
 fn today() -> String {
     jiff::Timestamp::now().strftime("%Y-%m-%d").to_string()
-}
-
-/// What was left out is said, so that nobody takes silence for health.
-fn tell(left_out: &LeftOut, bars: &Bars) {
-    for (count, why) in [
-        (left_out.ignored, "ignored by the ignore file"),
-        (left_out.unfixed, "not shown, without a fix"),
-        (left_out.by_severity, "not shown, of other severities"),
-    ] {
-        match count {
-            0 => {}
-            1 => bars.say(&format!("1 finding is {why}")),
-            count => bars.say(&format!("{count} findings are {why}")),
-        }
-    }
 }
 
 /// The package URL of the image itself, for VEX statements about a package in this image alone.

@@ -78,9 +78,71 @@ fn exit_codes_tell_what_came_of_it() -> Result<()> {
 }
 
 #[test]
+fn what_was_not_matched_is_never_clean() -> Result<()> {
+    let desk = desk()?;
+    let work = desk.path("work")?;
+    std::fs::write(
+        work.join("root/etc/os-release"),
+        "ID=debian\nVERSION_ID=\"11\"\n",
+    )?;
+    std::fs::write(work.join("root/etc/debian_version"), "11.2\n")?;
+    let expected = "\
+root (debian 11.2)
+2 packages, none of them matched
+2 deb packages were not matched: the vulnerability data has nothing for debian 11.2; run `muster db update`
+";
+    let table = desk.told(&["scan", "root"])?;
+    ensure!(table.starts_with(expected), "{table}");
+    for (arguments, code) in [
+        (&["--fail-on", "critical"][..], 4),
+        (&["--fail-on", "critical", "--allow-unmatched"], 0),
+    ] {
+        let all = [&["scan", "root"], arguments].concat();
+        let (found, told) = desk.refused(&all)?;
+        ensure!(found == Some(code), "{all:?} exited with {found:?}: {told}");
+    }
+    let output = desk.run(&["scan", "-o", "json", "root"])?;
+    let told = String::from_utf8(output.stderr)?;
+    ensure!(
+        told.contains("root: 2 of 2 packages were not matched"),
+        "{told}"
+    );
+    let one = only(std::str::from_utf8(&output.stdout)?)?;
+    assert_eq!(one["report"]["unmatched"][0]["reason"], "NoData");
+    assert_eq!(one["report"]["unmatched"][0]["count"], 2);
+    Ok(())
+}
+
+#[test]
+fn a_directory_in_which_nothing_is_recognised_is_an_error() -> Result<()> {
+    let desk = Desk::new()?;
+    std::fs::create_dir(desk.path("work")?.join("empty"))?;
+    for arguments in [
+        &["scan", "empty"][..],
+        &["scan", "--fail-on", "high", "--allow-unmatched", "empty"],
+        &["scan", "-o", "spdx", "empty"],
+        &["sbom", "empty"],
+    ] {
+        let (code, told) = desk.refused(arguments)?;
+        ensure!(
+            code == Some(1),
+            "{arguments:?} exited with {code:?}: {told}"
+        );
+        ensure!(
+            told.contains("no packages found") && told.contains("go.mod"),
+            "{told}"
+        );
+    }
+    Ok(())
+}
+
+#[test]
 fn what_is_left_out_is_said() -> Result<()> {
     let desk = desk()?;
     let work = desk.path("work")?;
+    let table = desk.told(&["scan", "--severity", "low,medium", "root"])?;
+    let expected = "root (debian 12.7)\n2 packages, 1 vulnerability, none low or medium\n";
+    assert_eq!(table, expected);
     let output = desk.run(&["scan", "-o", "json", "--severity", "low,medium", "root"])?;
     ensure!(found(&only(std::str::from_utf8(&output.stdout)?)?).is_empty());
     let told = String::from_utf8(output.stderr)?;
