@@ -114,3 +114,95 @@ pub const LIBRARIES: &[(&str, &str)] = &[
     ("rbac", include_str!("../policies/library/rbac.rego")),
     ("utils", include_str!("../policies/library/utils.rego")),
 ];
+
+/// The edits that a mistyped name may be away from the name that is meant.
+const MAX_EDITS: usize = 2;
+/// Longer texts are the name of no policy.
+const MAX_NAME: usize = 100;
+
+impl Builtin {
+    /// The identifier in its METADATA, such as `MST-W001`.
+    pub fn id(&self) -> &'static str {
+        let mut lines = self.text.lines().take_while(|line| line.starts_with('#'));
+        let id = lines.find_map(|line| line.strip_prefix("#   id:"));
+        id.map_or("", str::trim)
+    }
+}
+
+/// Refuses a name that no built-in policy has and that cannot be meant for a policy in a ConfigMap:
+/// one that looks like ours, or is a typing error away from ours. The error names the policy that
+/// is probably meant.
+pub fn check_name(name: &str) -> Result<(), String> {
+    let ours = || POLICIES.iter().flat_map(|one| [one.id(), one.name]);
+    if ours().any(|known| known == name) || name.len() > MAX_NAME {
+        return Ok(());
+    }
+    let distance = |known: &'static str| (edits(name, known), known);
+    let nearest = ours().map(distance).min();
+    let nearest = nearest.filter(|(edits, _)| *edits <= MAX_EDITS);
+    let area = |name: &str| name.split_once('/').map(|(area, _)| area.to_owned());
+    let is_ours = name.to_ascii_uppercase().starts_with("MST-")
+        || area(name).is_some_and(|of| ours().any(|known| area(known).as_ref() == Some(&of)));
+    match nearest {
+        Some((_, known)) => Err(format!(
+            "no check is called {name:?}; did you mean {known}?"
+        )),
+        None if is_ours => Err(format!("no built-in check is called {name:?}")),
+        None => Ok(()),
+    }
+}
+
+/// How many letters have to be inserted, deleted or replaced; case does not matter.
+fn edits(left: &str, right: &str) -> usize {
+    let (left, right) = (left.to_lowercase(), right.to_lowercase());
+    let right: Vec<char> = right.chars().collect();
+    let mut row: Vec<usize> = (0..=right.len()).collect();
+    for (line, one) in left.chars().enumerate() {
+        let mut diagonal = row[0];
+        row[0] = line + 1;
+        for (column, other) in right.iter().enumerate() {
+            let replaced = diagonal + usize::from(one != *other);
+            diagonal = row[column + 1];
+            row[column + 1] = replaced.min(diagonal + 1).min(row[column] + 1);
+        }
+    }
+    row.last().copied().unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_mistyped_check_is_refused_with_the_one_that_is_meant() {
+        for policy in POLICIES {
+            assert!(policy.id().starts_with("MST-"), "{}", policy.name);
+            assert_eq!(check_name(policy.id()), Ok(()));
+            assert_eq!(check_name(policy.name), Ok(()));
+        }
+        for (name, expected) in [
+            ("MST-W0001", Some("did you mean MST-W001?")),
+            ("mst-w001", Some("did you mean MST-W001?")),
+            (
+                "workload/image_tags",
+                Some("did you mean workload/image_tag?"),
+            ),
+            ("MST-NOTHING-LIKE-IT", Some("no built-in check is called")),
+            (
+                "workload/nothing_like_it",
+                Some("no built-in check is called"),
+            ),
+            // It may be the name of a policy in a ConfigMap.
+            ("team-labels", None),
+            ("team/labels", None),
+            ("", None),
+        ] {
+            match (check_name(name), expected) {
+                (Ok(()), None) => {}
+                (Err(told), Some(expected)) => assert!(told.contains(expected), "{name}: {told}"),
+                other => panic!("{name}: {other:?}"),
+            }
+        }
+        assert_eq!(check_name(&"x".repeat(100_000)), Ok(()));
+    }
+}

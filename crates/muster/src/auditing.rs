@@ -151,12 +151,14 @@ pub(crate) struct Checks {
         default_value = "on"
     )]
     builtin_policies: Switch,
-    /// Checks that are not made, by identifier or name, such as `MST-W001`.
+    /// Checks to leave out, by identifier or name, such as `MST-W001`. A name that only a mistyped
+    /// built-in check can have is refused.
     #[arg(
         long,
         env = "MUSTER_DISABLE_CHECKS",
         value_name = "CHECK",
-        value_delimiter = ','
+        value_delimiter = ',',
+        value_parser = check_name
     )]
     disable_checks: Vec<String>,
     /// Leave resources alone that have one of these labels, whatever its value, when configuration is
@@ -171,6 +173,11 @@ pub(crate) struct Checks {
     /// Whether an annotation of a resource exempts it from a check. See docs/config-audit.md.
     #[arg(long, env = "MUSTER_EXCEPTIONS", value_enum, default_value = "on")]
     exceptions: Switch,
+}
+
+/// Reads the name of a check; a mistyped one would leave the check on, or off, unnoticed.
+fn check_name(text: &str) -> Result<String, String> {
+    muster_checks::builtin::check_name(text).map(|()| text.to_owned())
 }
 
 impl Checks {

@@ -16,6 +16,7 @@ mod inside;
 mod inspect;
 mod kubeconfig;
 mod layers;
+mod namespace;
 mod nats;
 mod outside;
 mod pages;
@@ -112,8 +113,9 @@ enum Command {
     ///   muster scan --fail-on high --ignore-unfixed ./image.tar
     ///   muster scan -o sarif . > findings.sarif
     ///
-    /// Ends with 0 when done, 1 when some target could not be scanned, and 3 when something at or
-    /// above --fail-on was found. docs/scanning.md tells more.
+    /// Exits with code 0 when done, 1 if some target could not be scanned, 3 if a finding is at or above
+    /// --fail-on, and 4 if --fail-on is given and packages that could have been matched with
+    /// vulnerability data were not. See docs/scanning.md.
     #[command(verbatim_doc_comment)]
     Scan(Box<inspect::Scan>),
     /// Write the bill of materials of an image, or of anything else that holds packages.

@@ -105,6 +105,20 @@ impl Configuration {
         self.force.troubles().iter().map(told)
     }
 
+    /// The checks to leave out that do not exist: neither built in nor in a ConfigMap that was read.
+    pub(super) fn unknown(&self) -> Vec<&str> {
+        let builtin = muster_checks::builtin::POLICIES;
+        let is_builtin = |name: &str| {
+            builtin
+                .iter()
+                .any(|one| one.name == name || one.id() == name)
+        };
+        let unused = self.force.unused().iter().map(String::as_str);
+        unused
+            .filter(|name| !name.is_empty() && !is_builtin(name))
+            .collect()
+    }
+
     /// How many checks there are.
     pub(super) fn count(&self) -> usize {
         self.force.policies().count()

@@ -127,6 +127,11 @@ async fn audit(command: Audit) -> Result<ExitCode> {
     command.check()?;
     let talk = Talk::new(command.quiet);
     let cluster = command.cluster().await?;
+    if let (Some(cluster), Some(name), true) =
+        (&cluster, &command.namespace, command.files.is_empty())
+    {
+        crate::namespace::exists(&cluster.client, name).await?;
+    }
     let served = match &cluster {
         Some(cluster) => cluster.served(&talk).await?,
         None => Vec::new(),
@@ -323,7 +328,15 @@ impl Audit {
         let loaded = tokio::task::spawn_blocking(loading).await;
         let configuration = loaded.context("loading configuration checks")?;
         configuration.troubles().for_each(|why| talk.trouble(&why));
-        Ok(configuration)
+        match configuration.unknown().as_slice() {
+            [] => Ok(configuration),
+            // A policy that could not be read may be the one that is named.
+            _ if talk.is_incomplete() => Ok(configuration),
+            unknown => bail!(
+                "--disable-checks: no check is called {}; checks have identifiers such as MST-W001",
+                unknown.join(", ")
+            ),
+        }
     }
 
     async fn prepare(

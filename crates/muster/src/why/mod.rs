@@ -67,6 +67,9 @@ async fn answer(command: Why) -> Result<ExitCode> {
     if let Some(wrong) = namespace.iter().find(|name| !is_label(name)) {
         bail!("{wrong:?} is no namespace");
     }
+    if let Some(name) = &namespace {
+        crate::namespace::exists(&client, name).await?;
+    }
     match asked {
         Asked::Vulnerabilities(ids) => {
             let answer = who::has(&client, namespace.as_deref(), ids).await?;

@@ -63,7 +63,7 @@ pub(super) fn who(answer: &Answer, style: Style) -> String {
         };
         let _ = writeln!(text, "{told}");
     } else {
-        let several = answer.vulnerabilities.len() > 1;
+        let is_named = needs_names(answer);
         let titles = [
             "NAMESPACE",
             "WORKLOAD",
@@ -76,7 +76,7 @@ pub(super) fn who(answer: &Answer, style: Style) -> String {
             "IMAGE",
         ];
         let mut rows = vec![titled(&titles)];
-        rows.extend(answer.workloads.iter().map(|having| row(having, several)));
+        rows.extend(answer.workloads.iter().map(|having| row(having, is_named)));
         draw(&mut text, rows, style);
         text.push('\n');
     }
@@ -102,7 +102,17 @@ pub(super) fn who(answer: &Answer, style: Style) -> String {
     text
 }
 
-fn row(having: &Having, several: bool) -> Row {
+/// Whether rows have to name their vulnerability: if several were asked for, or if a finding has another
+/// identifier than the one that was asked for.
+fn needs_names(answer: &Answer) -> bool {
+    let is_other = |having: &Having| {
+        let mut asked = answer.vulnerabilities.iter();
+        !asked.any(|id| id.eq_ignore_ascii_case(&having.finding.cve))
+    };
+    answer.vulnerabilities.len() > 1 || answer.workloads.iter().any(is_other)
+}
+
+fn row(having: &Having, is_named: bool) -> Row {
     let Having {
         namespace,
         kind,
@@ -127,8 +137,7 @@ fn row(having: &Having, several: bool) -> Row {
         cell(namespace, WIDEST_NAME),
         cell(&format!("{}/{name}", kind.to_lowercase()), WIDEST_NAME),
         cell(container, WIDEST_NAME),
-        // One that was asked for by itself need not be repeated.
-        cell(if several { &finding.cve } else { "" }, WIDEST_NAME),
+        cell(if is_named { &finding.cve } else { "" }, WIDEST_NAME),
         cell(&finding.package_name, WIDEST_NAME),
         cell(&finding.installed_version, WIDEST_VERSION),
         cell(&fixed, WIDEST_VERSION),
@@ -160,14 +169,21 @@ pub(super) fn plan(plan: &Plan, style: Style) -> String {
     let scanned = plan.containers.iter();
     let (scanned, missing): (Vec<_>, Vec<_>) =
         scanned.partition(|container| container.scan_status == "ScanComplete");
-    if upgrades.upgrades.is_empty() {
-        let told = match (scanned.is_empty(), upgrades.without_fix.total()) {
-            (true, 0) => "Nothing is known of its images yet.",
-            (_, 0) => "Nothing was found in its images.",
-            _ => "No upgrade helps: nothing that was found has a fix.",
-        };
+    let not_scanned = (scanned.len(), missing.len());
+    let told = match (not_scanned, upgrades.without_fix.total()) {
+        _ if !upgrades.upgrades.is_empty() => None,
+        ((0, _), 0) => Some("Its images are not scanned.".to_owned()),
+        ((_, 0), 0) => Some("No vulnerabilities are known in its images.".to_owned()),
+        ((scanned, missing), 0) => Some(format!(
+            "No vulnerabilities are known in {scanned} of {} containers; the others are not scanned.",
+            scanned + missing
+        )),
+        _ => Some("No vulnerability that was found has a fix.".to_owned()),
+    };
+    if let Some(told) = told {
         let _ = writeln!(text, "{told}");
-    } else {
+    }
+    if !upgrades.upgrades.is_empty() || !missing.is_empty() {
         let titles = [
             "CONTAINER",
             "PACKAGE",
@@ -193,6 +209,12 @@ pub(super) fn plan(plan: &Plan, style: Style) -> String {
                 (counted(&upgrade.ends), paint),
                 (plain(&upgrade.image), None),
             ]);
+        }
+        for container in &missing {
+            let dash = || ("-".to_owned(), None);
+            let name = (cut(&plain(&container.name), WIDEST_NAME), None);
+            let image = (plain(&container.image), None);
+            rows.push(vec![name, dash(), dash(), dash(), dash(), image]);
         }
         draw(&mut text, rows, style);
         text.push('\n');
@@ -252,5 +274,120 @@ fn few(names: &[&str]) -> String {
     match names.len().saturating_sub(NAMED) {
         0 => shown.join(", "),
         more => format!("{} and {more} more", shown.join(", ")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::plan::Standing;
+    use super::super::read::Finding;
+    use super::*;
+    use muster_web::upgrade::{Upgrade, Upgrades};
+
+    fn container(name: &str, status: &str) -> Standing {
+        Standing {
+            name: name.into(),
+            image: format!("registry.example/{name}:1"),
+            scan_status: status.into(),
+            message: None,
+        }
+    }
+
+    fn drawn(containers: Vec<Standing>, upgrades: Upgrades) -> String {
+        let answer = Plan {
+            namespace: "shop".into(),
+            kind: "Deployment".into(),
+            name: "web".into(),
+            containers,
+            upgrades,
+        };
+        plan(&answer, Style::default())
+    }
+
+    #[test]
+    fn rows_name_the_vulnerability_unless_it_is_the_only_one_asked_for() {
+        let having = |cve: &str| Having {
+            namespace: "shop".into(),
+            kind: "Deployment".into(),
+            name: "web".into(),
+            container: "app".into(),
+            image: "registry.example/app:1".into(),
+            finding: Finding {
+                cve: cve.into(),
+                package_name: "mysql-server".into(),
+                ..Finding::default()
+            },
+        };
+        for (asked, found, expected) in [
+            (
+                &["CVE-2024-1"][..],
+                &["CVE-2024-1", "cve-2024-1"][..],
+                false,
+            ),
+            (&["CVE-2024-1", "CVE-2024-2"], &["CVE-2024-1"], true),
+            (&["ALSA-2025:1673"], &["CVE-2024-1"], true),
+        ] {
+            let answer = Answer {
+                vulnerabilities: asked.iter().map(|id| (*id).to_owned()).collect(),
+                workloads: found.iter().map(|cve| having(cve)).collect(),
+                ..Answer::default()
+            };
+            let text = who(&answer, Style::default());
+            assert_eq!(text.contains("VULNERABILITY"), expected, "{text}");
+            assert_eq!(text.contains("CVE-2024-1"), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_container_that_is_not_scanned_has_a_dash() {
+        let (done, waiting) = ("ScanComplete", "WaitingForScan");
+        let all = drawn(vec![container("app", done)], Upgrades::default());
+        assert!(
+            all.contains("No vulnerabilities are known in its images."),
+            "{all}"
+        );
+        let some = vec![container("app", done), container("side", waiting)];
+        let some = drawn(some, Upgrades::default());
+        let expected = "\
+deployment/web in namespace shop
+No vulnerabilities are known in 1 of 2 containers; the others are not scanned.
+CONTAINER  PACKAGE  INSTALLED  UPGRADE TO  ENDS  IMAGE
+side       -        -          -           -     registry.example/side:1
+
+Container side waits to be scanned: registry.example/side:1
+";
+        assert_eq!(some, expected);
+        let none = drawn(vec![container("side", waiting)], Upgrades::default());
+        assert!(none.contains("Its images are not scanned."), "{none}");
+        assert!(!none.contains("No vulnerabilities"), "{none}");
+        let upgrade = Upgrade {
+            container: "app".into(),
+            image: "registry.example/app:1".into(),
+            package: "openssl".into(),
+            kind: "deb".into(),
+            installed_version: "1".into(),
+            to: vec!["2".into()],
+            ends: Counts {
+                high: 1,
+                ..Counts::default()
+            },
+            vulnerabilities: vec!["CVE-1".into()],
+        };
+        let upgrades = Upgrades {
+            upgrades: vec![upgrade],
+            ..Upgrades::default()
+        };
+        let both = drawn(
+            vec![container("app", done), container("side", waiting)],
+            upgrades,
+        );
+        assert!(
+            both.contains("app        openssl  1          2           1 high"),
+            "{both}"
+        );
+        assert!(
+            both.contains("side       -        -          -           -"),
+            "{both}"
+        );
     }
 }

@@ -67,7 +67,8 @@ fn finding(
     json!({
         "cve": cve, "packageName": package, "installedVersion": installed, "severity": severity,
         "fixedVersions": fixed, "purl": format!("pkg:{kind}/{package}@{installed}"),
-        "references": [format!("https://example.org/{}", cve.replace("CVE-2024-", "GHSA-aaaa-bbbb-"))],
+        "aliases": [cve.replace("CVE-2024-", "GHSA-aaaa-bbbb-")],
+        "references": ["https://example.org/CVE-1999-0001"],
     })
 }
 
@@ -235,10 +236,8 @@ fn it_says_who_has_a_vulnerability_and_what_a_workload_has_to_upgrade() -> Resul
     let plan = told(&muster, "statefulset/web -n bank -o yaml")?;
     assert!(plan.contains("package: openssl"), "{plan}");
     let plan = told(&muster, "deployment/web -n bank")?;
-    assert!(
-        plan.contains("Nothing is known of its images yet."),
-        "{plan}"
-    );
+    assert!(plan.contains("Its images are not scanned."), "{plan}");
+    assert!(plan.contains("main-later  -        -"), "{plan}");
     assert!(
         plan.contains("Container main-later waits to be scanned: app:later"),
         "{plan}"
@@ -253,6 +252,10 @@ fn it_says_who_has_a_vulnerability_and_what_a_workload_has_to_upgrade() -> Resul
     assert!(error.contains("there are deployment/web"), "{error}");
     let error = refused(&muster, "deployment/web -n empty")?;
     assert!(error.contains("is the namespace right"), "{error}");
+    for words in ["CVE-1999-0001 -n nope", "deployment/web -n nope"] {
+        let error = refused(&muster, words)?;
+        assert!(error.contains("namespace \"nope\" not found"), "{error}");
+    }
     let error = refused(&muster, "deployment/web -A")?;
     assert!(error.contains("-n NAMESPACE"), "{error}");
     Ok(())

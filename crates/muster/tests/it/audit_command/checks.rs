@@ -161,6 +161,15 @@ fn built_in_checks_can_be_left_out() -> Result<()> {
             "{arguments:?}: {found:?}"
         );
     }
+    for (name, code, told) in [
+        ("MST-W0001", 2, "did you mean MST-W001?"),
+        ("workload/image_tags", 2, "did you mean workload/image_tag?"),
+        ("of-nobody", 1, "no check is called of-nobody"),
+    ] {
+        let mistyped = desk.run(&["-f", "web.yaml", "--disable-checks", name])?;
+        assert_eq!(mistyped.code, Some(code), "{mistyped:?}");
+        ensure!(mistyped.talk.contains(told), "{mistyped:?}");
+    }
     let none = desk.run(&["-f", "web.yaml", "--builtin-policies=off"])?;
     assert_eq!(none.code, Some(1), "{none:?}");
     ensure!(none.talk.contains("there is no policy"), "{none:?}");

@@ -61,6 +61,12 @@ fn a_cluster_is_judged_by_its_own_policies_and_only_read() -> Result<()> {
     );
     let shop = desk.reports(&["--kubeconfig", &kubeconfig, "-n", "shop"])?;
     assert_eq!(lines(&shop).len(), 2, "{shop:?}");
+    let nope = desk.run(&["--kubeconfig", &kubeconfig, "-n", "nope"])?;
+    assert_eq!(nope.code, Some(1), "{nope:?}");
+    ensure!(
+        nope.talk.contains("namespace \"nope\" not found"),
+        "{nope:?}"
+    );
     Ok(())
 }
 
