@@ -38,9 +38,9 @@ impl Served {
         object.body(&self.kind)
     }
 
-    /// An object read back, in the storage version.
+    /// An object read back, in the storage version. What computed objects quote is null in it.
     pub fn tree(&self, body: &Body, revision: u64) -> Value {
-        let mut tree = body.tree(revision);
+        let mut tree = body.outline(revision);
         if let Some(root) = tree.as_object_mut() {
             root.insert("apiVersion".into(), json!(self.storage_version()));
             root.insert("kind".into(), json!(self.kind.kind));

@@ -6,7 +6,7 @@ use crate::catalog::Served;
 use crate::negotiate::View;
 use crate::render::{Form, Include};
 use crate::store::{Detail, Event, Store, StoreError, Stored};
-use muster_kind::{Body, Kind};
+use muster_kind::Kind;
 use serde_json::{Value, json};
 
 /// How much of an object a client sees; nothing computed is in its metadata.
@@ -19,49 +19,95 @@ fn detail(form: Form) -> Option<Detail> {
     }
 }
 
-/// Completes objects for a client.
+/// How many bytes of stored text are completed at once: what they quote may be much more.
+const PORTION: usize = 256 * 1024;
+
+/// Whether objects are completed in portions while they are sent, because they may become large.
+pub(crate) fn in_portions(served: &Served, form: Form) -> bool {
+    !served.kind.computed.is_empty() && detail(form) == Some(Detail::Full)
+}
+
+/// Completes the first of some objects for a client, at least one, and returns how many: all of them unless
+/// they are completed in portions.
 pub(crate) async fn complete(
     store: &dyn Store,
     served: &Served,
     form: Form,
     objects: &mut [Stored],
-) -> Result<(), StoreError> {
-    let Some(detail) = detail(form) else {
-        return Ok(());
+) -> Result<usize, StoreError> {
+    let Some(detail) = detail(form).filter(|_| !served.kind.computed.is_empty()) else {
+        return Ok(objects.len());
     };
-    let bodies = objects.iter_mut().map(|stored| &mut stored.body).collect();
-    fill(store, served, detail, bodies).await
+    let sizes = objects.iter().map(|stored| stored.body.text.len());
+    let portion = match detail {
+        Detail::Brief => objects.len(),
+        Detail::Full => portion(sizes),
+    };
+    let bodies = objects.iter().take(portion);
+    let bodies = bodies.map(|stored| stored.body.clone()).collect();
+    let computed = store.compute(&served.resource, bodies, detail).await?;
+    let count = computed.len();
+    for (stored, body) in objects.iter_mut().zip(computed) {
+        stored.body = body;
+    }
+    Ok(count)
 }
 
-/// Completes events for all watchers at once.
+/// How many bodies of these sizes are completed at once.
+fn portion(sizes: impl Iterator<Item = usize>) -> usize {
+    let mut sum = 0_usize;
+    let fits = sizes.take_while(|size| {
+        let before = sum;
+        sum = sum.saturating_add(*size);
+        before == 0 || sum <= PORTION
+    });
+    fits.count()
+}
+
+/// Completes events for all watchers at once: the first ones, at least one. The others are dropped, to be read
+/// again.
 pub(crate) async fn complete_events(
     store: &dyn Store,
     served: &Served,
-    events: &mut [Event],
+    events: &mut Vec<Event>,
 ) -> Result<(), StoreError> {
-    let bodies = events
-        .iter_mut()
-        .flat_map(|event| [Some(&mut event.body), event.before.as_mut()])
-        .flatten()
-        .collect();
-    fill(store, served, Detail::Full, bodies).await
-}
-
-async fn fill(
-    store: &dyn Store,
-    served: &Served,
-    detail: Detail,
-    places: Vec<&mut Body>,
-) -> Result<(), StoreError> {
-    if served.kind.computed.is_empty() || places.is_empty() {
+    if served.kind.computed.is_empty() || events.is_empty() {
         return Ok(());
     }
-    let stored = places.iter().map(|body| (**body).clone()).collect();
-    let computed = store.compute(&served.resource, stored, detail).await?;
-    for (place, body) in places.into_iter().zip(computed) {
-        *place = body;
+    let size = |event: &Event| {
+        let before = event.before.as_ref().map_or(0, |body| body.text.len());
+        event.body.text.len().saturating_add(before)
+    };
+    events.truncate(portion(events.iter().map(size)));
+    let compute = |bodies| store.compute(&served.resource, bodies, Detail::Full);
+    let bodies = events
+        .iter()
+        .flat_map(|event| [Some(&event.body), event.before.as_ref()])
+        .flatten();
+    let mut computed = compute(bodies.cloned().collect()).await?.into_iter();
+    let mut complete = 0;
+    for event in events.iter_mut() {
+        if complete > 0 && computed.len() < 1 + usize::from(event.before.is_some()) {
+            break;
+        }
+        for place in std::iter::once(&mut event.body).chain(event.before.as_mut()) {
+            let body = match computed.next() {
+                Some(body) => Some(body),
+                None => compute(vec![place.clone()]).await?.pop(),
+            };
+            *place = body.unwrap_or_else(|| place.clone());
+        }
+        complete += 1;
     }
+    events.truncate(complete);
     Ok(())
+}
+
+/// The warning that computed fields were sent and skipped; they are named in the order of the kind.
+pub(crate) fn skipped(kind: &Kind, sent: &[String]) -> Option<String> {
+    let computed = kind.computed.iter().filter(|field| sent.contains(field));
+    let sent: Vec<&str> = computed.map(String::as_str).collect();
+    ignored(kind, &sent)
 }
 
 /// Drops what only the store may say; the warning names it.
@@ -128,6 +174,18 @@ fn ignored(kind: &Kind, sent: &[&str]) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_portion_is_bounded_and_holds_at_least_one() {
+        for (sizes, expected) in [
+            (vec![], 0),
+            (vec![PORTION * 2, 1], 1),
+            (vec![PORTION / 2; 5], 2),
+            (vec![1; 100], 100),
+        ] {
+            assert_eq!(portion(sizes.into_iter()), expected);
+        }
+    }
 
     #[test]
     fn operations_on_what_is_computed_are_dropped_with_the_warning_of_other_writes() {

@@ -53,6 +53,7 @@ impl Writer<'_> {
             if own {
                 self.own(None, &mut object)?;
             }
+            self.check_size(&object, None)?;
             let name = meta(&object.tree, "name").to_owned();
             match self.place(object).await {
                 Err(StoreError::Exists) if generated && attempt < NAME_TRIES => {}

@@ -13,7 +13,7 @@ use http::HeaderMap;
 use muster_kind::kind::FieldError;
 use muster_kind::object::{meta, metadata_mut};
 use muster_kind::status::About;
-use muster_kind::{Kind, Object, Status, parse};
+use muster_kind::{Kind, Object, Status};
 use serde_json::{Value, json};
 
 /// What happens to an object's dependents.
@@ -43,16 +43,7 @@ impl DeleteOptions {
     ) -> Result<Self, Status> {
         let mut value = json!({});
         if !bytes.is_empty() {
-            value = match body::encoding(headers)? {
-                body::Encoding::Json => {
-                    parse::parse(bytes, &[])
-                        .map_err(|e| body::json_error(&e))?
-                        .object
-                        .tree
-                }
-                body::Encoding::Yaml => body::yaml(bytes)?,
-                body::Encoding::Protobuf => protobuf(bytes).map_err(Status::bad_request)?,
-            };
+            value = body::decode_plain(bytes, body::encoding(headers)?, protobuf)?;
         } else {
             for key in ["propagationPolicy"] {
                 if query.has(key) {

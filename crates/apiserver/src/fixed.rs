@@ -10,7 +10,7 @@ use crate::server::Server;
 use crate::{discovery, openapi, reviews, swagger};
 use http::request::Parts;
 use http::{HeaderValue, Method, StatusCode, header};
-use muster_kind::{Digest, Status, parse};
+use muster_kind::{Digest, Status};
 use serde_json::{Value, json};
 use std::sync::Arc;
 
@@ -258,18 +258,8 @@ impl Pending<'_> {
             &self.server.room,
         )
         .await?;
-        let review = match body::encoding(headers)? {
-            body::Encoding::Json => {
-                parse::parse(&bytes, &[])
-                    .map_err(|e| body::json_error(&e))?
-                    .object
-                    .tree
-            }
-            body::Encoding::Yaml => body::yaml(&bytes)?,
-            body::Encoding::Protobuf => {
-                (self.server.protobuf)(&bytes).map_err(Status::bad_request)?
-            }
-        };
+        let encoding = body::encoding(headers)?;
+        let review = body::decode_plain(&bytes, encoding, self.server.protobuf)?;
         if !review.is_object() {
             return Err(Status::bad_request("the review is not an object"));
         }

@@ -267,5 +267,6 @@ pub(crate) fn writer<'a>(server: &'a Server, target: &'a Target) -> Writer<'a> {
         manager: "kube-controller-manager".into(),
         now: muster_kind::time::now(),
         warnings: Vec::new(),
+        tree_bytes: 0,
     }
 }

@@ -6,13 +6,14 @@
 use crate::catalog::Served;
 use crate::computed;
 use crate::opaque::Lost;
-use crate::render::{self, Form};
+use crate::render::{self, Form, Shown};
 use crate::store::{Event, EventType, Store, StoreError};
-use bytes::{BufMut, Bytes, BytesMut};
+use bytes::Bytes;
 use muster_kind::Body;
 use muster_kind::selector::{FieldSelector, LabelSelector};
 use serde_json::Value;
 use std::collections::{BTreeMap, VecDeque};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
 use std::time::Duration;
 use tokio::sync::watch;
@@ -37,6 +38,7 @@ pub(crate) struct Seen {
     after: OnceLock<Facts>,
     before: OnceLock<Option<Facts>>,
     rendered: Mutex<Vec<((EventType, Form), Bytes)>>,
+    lost: AtomicBool,
 }
 
 /// Which events a watcher wants.
@@ -69,6 +71,7 @@ impl Seen {
             after: OnceLock::new(),
             before: OnceLock::new(),
             rendered: Mutex::new(Vec::new()),
+            lost: AtomicBool::new(false),
         }
     }
 
@@ -102,6 +105,15 @@ impl Seen {
         }
     }
 
+    /// The object that a watcher is shown: one that leaves its selection as it was before, at the revision at
+    /// which it left.
+    pub(crate) fn body(&self, shown: EventType) -> &Body {
+        match (&self.event.before, shown) {
+            (Some(before), EventType::Deleted) if self.event.event != EventType::Deleted => before,
+            _ => &self.event.body,
+        }
+    }
+
     /// The line a watcher gets.
     pub(crate) async fn line(
         &self,
@@ -110,31 +122,32 @@ impl Seen {
         form: Form,
         shown: EventType,
         with_columns: bool,
-    ) -> Result<Bytes, Lost> {
+    ) -> Result<Shown, Lost> {
         if !with_columns && let Some(bytes) = self.rendered(shown, form) {
-            return Ok(bytes);
+            return Ok(Shown::Whole(bytes));
         }
-        // Whoever leaves a selection is shown as it was, at the revision at which it left.
-        let body = match (&self.event.before, shown) {
-            (Some(before), EventType::Deleted) if self.event.event != EventType::Deleted => before,
-            _ => &self.event.body,
-        };
-        let line = line(
-            store,
-            served,
-            form,
-            shown,
-            self.event.revision,
-            body,
-            with_columns,
-        )
-        .await?;
+        let body = self.body(shown);
+        let object = (self.event.revision, body);
+        let line = line(store, served, form, shown, object, with_columns).await?;
         // Lines with opaque fields may be large, and the ring keeps what it is given.
-        if !with_columns && body.blobs.is_empty() {
+        if let Shown::Whole(line) = &line
+            && !with_columns
+            && body.is_plain()
+        {
             let mut rendered = self.rendered.lock().unwrap_or_else(PoisonError::into_inner);
             rendered.push(((shown, form), line.clone()));
         }
         Ok(line)
+    }
+
+    /// Notes that opaque bytes were missing in the middle of a line: the next watcher need not begin it.
+    pub(crate) fn lose(&self) {
+        self.lost.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether a line could not be finished.
+    pub(crate) fn is_lost(&self) -> bool {
+        self.lost.load(Ordering::Relaxed)
     }
 
     fn rendered(&self, shown: EventType, form: Form) -> Option<Bytes> {
@@ -146,8 +159,9 @@ impl Seen {
     }
 
     fn size(&self) -> usize {
-        let before = self.event.before.as_ref().map_or(0, |body| body.text.len());
-        self.event.body.text.len() + before + 256
+        let before = self.event.before.as_ref().map_or(0, Body::text_len);
+        let size = self.event.body.text_len().saturating_add(before);
+        size.saturating_add(256)
     }
 }
 
@@ -160,26 +174,29 @@ fn facts(served: &Served, body: &Body) -> Facts {
     }
 }
 
+/// What stands before the object in a line of a watch.
+pub(crate) fn line_start(shown: EventType) -> &'static str {
+    match shown {
+        EventType::Added => "{\"type\":\"ADDED\",\"object\":",
+        EventType::Modified => "{\"type\":\"MODIFIED\",\"object\":",
+        EventType::Deleted => "{\"type\":\"DELETED\",\"object\":",
+    }
+}
+
+/// What stands behind the object in a line of a watch.
+pub(crate) const LINE_END: &str = "}\n";
+
 /// A line of a watch: the type and the object.
 pub(crate) async fn line(
     store: &dyn Store,
     served: &Served,
     form: Form,
     shown: EventType,
-    revision: u64,
-    body: &Body,
+    object: (u64, &Body),
     with_columns: bool,
-) -> Result<Bytes, Lost> {
-    let name = match shown {
-        EventType::Added => "ADDED",
-        EventType::Modified => "MODIFIED",
-        EventType::Deleted => "DELETED",
-    };
-    let mut out = BytesMut::with_capacity(body.text.len() + 64);
-    out.put_slice(format!("{{\"type\":\"{name}\",\"object\":").as_bytes());
-    render::object(store, served, form, revision, body, with_columns, &mut out).await?;
-    out.put_slice(b"}\n");
-    Ok(out.freeze())
+) -> Result<Shown, Lost> {
+    let around = (line_start(shown), LINE_END);
+    render::one(store, served, form, object, with_columns, around).await
 }
 
 /// The newest events of one resource.
@@ -254,7 +271,7 @@ impl Hub {
         let mut ring = self.ring.write().unwrap_or_else(PoisonError::into_inner);
         for event in events {
             let seen = Arc::new(Seen::new(event));
-            ring.bytes += seen.size();
+            ring.bytes = ring.bytes.saturating_add(seen.size());
             ring.events.push_back(seen);
         }
         while ring.events.len() > RING_EVENTS || ring.bytes > RING_BYTES {

@@ -36,6 +36,7 @@ mod metrics;
 mod namespaces;
 mod opaque;
 mod openapi;
+mod outgoing;
 mod patch;
 mod render;
 mod resource;

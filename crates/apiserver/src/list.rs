@@ -2,31 +2,28 @@
 //! chunk, so that neither the database nor our memory holds a whole collection.
 
 use crate::catalog::Served;
-use crate::compress::{self, Packer};
 use crate::computed;
 use crate::failure::store_failure;
 use crate::negotiate::View;
 use crate::opaque::Opaque;
+use crate::outgoing::{Halt, Outgoing};
 use crate::query::{ListOptions, Revision};
 use crate::render::{self, Form};
-use crate::respond::{Answer, Body, BodyError, answer};
+use crate::respond::{Answer, BodyError, answer, streamed};
 use crate::server::Server;
 use crate::store::{ListQuery, Page, Store, StoreError, Stored};
 use crate::token::Token;
 use bytes::{BufMut, Bytes, BytesMut};
 use http::StatusCode;
-use http_body::Frame;
-use http_body_util::{BodyExt, StreamBody};
 use muster_kind::Status;
 use serde_json::{Value, json};
+use std::collections::HashMap;
 use std::sync::Arc;
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
 /// How many objects one transaction reads.
 const CHUNK: usize = 500;
-/// A chunk goes out when it has grown to this.
-const FLUSH: usize = 64 * 1024;
 
 const TOO_OLD: &str = "The provided continue parameter is too old to display a consistent list result. You can start a new list without the continue parameter, or use the continue token in this response to retrieve the remainder of the results. Continuing with the provided token results in an inconsistent list - objects that were created, modified, or deleted between the time the first chunk was returned and now may show up in the list.";
 
@@ -102,16 +99,18 @@ pub(crate) async fn list(
     };
     let mut out = BytesMut::with_capacity(4096);
     lister.open(&mut out);
-    let page = lister.page().await.map_err(|error| lister.failure(error))?;
+    let page = lister.page().await;
+    let mut page = page.map_err(|error| lister.failure(error))?;
     lister.revision = page.revision;
     lister.query.at = Some(page.revision);
     // What fits into one piece is one answer with its length; the rest is sent as it is made.
-    let small = page.items.iter().all(|stored| stored.body.blobs.is_empty());
+    let ready = lister.complete(&mut page.items).await?;
+    let is_whole = ready == page.items.len();
+    let small = is_whole && page.items.iter().all(|stored| stored.body.is_plain());
     let ends = !page.more || lister.left <= page.items.len();
     if small && ends {
-        let mut opaque = lister.opaque(&page);
         for stored in &page.items {
-            lister.item(stored, &mut opaque, &mut out).await?;
+            lister.write(stored, &mut out);
         }
         lister.shown(&page);
         lister.close(&mut out).await?;
@@ -119,42 +118,27 @@ pub(crate) async fn list(
     }
     let (sender, receiver) = mpsc::channel::<Result<Bytes, BodyError>>(2);
     server.tasks.spawn(async move {
-        let packer = gzip.then(Packer::default);
-        if let Err(error) = lister.rest(page, out, packer, &sender).await {
+        let out = Outgoing::new(sender.clone(), out, gzip);
+        if let Err(Halt::Failed(error)) = lister.rest(page, ready, out).await {
             // The status line is out; all that is left is to break off, which every client sees.
             let _ = sender.send(Err(error.into())).await;
         }
     });
-    let mut response = http::Response::new(channel_body(receiver));
-    response.headers_mut().insert(
-        http::header::CONTENT_TYPE,
-        http::HeaderValue::from_static(form.content_type()),
-    );
-    Ok(if gzip {
-        compress::mark(response)
-    } else {
-        response
-    })
+    let content_type = form.content_type();
+    Ok(streamed(StatusCode::OK, content_type, receiver, gzip))
 }
 
-/// A body fed by a task.
-pub(crate) fn channel_body(receiver: mpsc::Receiver<Result<Bytes, BodyError>>) -> Body {
-    let frames = futures::stream::unfold(receiver, |mut receiver| async move {
-        let bytes = receiver.recv().await?;
-        Some((bytes.map(Frame::data), receiver))
-    });
-    StreamBody::new(frames).boxed_unsync()
-}
-
-/// Reads a page, complete as the client will see it.
-pub(crate) async fn read(
+/// Reads a page, complete as the client will see it unless it is completed in portions.
+async fn read(
     store: &dyn Store,
     served: &Served,
     form: Form,
     query: ListQuery,
 ) -> Result<Page, StoreError> {
     let mut page = store.list(query).await?;
-    computed::complete(store, served, form, &mut page.items).await?;
+    if !computed::in_portions(served, form) {
+        computed::complete(store, served, form, &mut page.items).await?;
+    }
     Ok(page)
 }
 
@@ -232,35 +216,53 @@ impl Lister {
         }
     }
 
-    /// The opaque bytes of a page.
-    fn opaque(&self, page: &Page) -> Opaque {
-        Opaque::new(page.items.iter().map(|stored| &stored.body))
+    /// Completes the first of some items that a page left to be completed in portions; returns how many are
+    /// complete.
+    async fn complete(&self, items: &mut [Stored]) -> Result<usize, Status> {
+        if items.is_empty() || !computed::in_portions(&self.served, self.form) {
+            return Ok(items.len());
+        }
+        let completed = computed::complete(&*self.server.store, &self.served, self.form, items);
+        let ready = completed.await.map_err(store_failure)?;
+        Ok(ready.clamp(1, items.len()))
     }
 
-    /// Writes one item, with the comma before it.
-    async fn item(
-        &mut self,
-        stored: &Stored,
-        opaque: &mut Opaque,
-        out: &mut BytesMut,
-    ) -> Result<(), Status> {
+    /// Writes one item without opaque fields, with the comma before it.
+    fn write(&mut self, stored: &Stored, out: &mut BytesMut) {
         if !std::mem::take(&mut self.first) {
             out.put_u8(b',');
         }
         let (served, form) = (&self.served, self.form);
+        let none = HashMap::new();
         match form.view {
+            View::Object if served.kind.builtin => {
+                render::bare(stored.revision, &stored.body, &none, out);
+            }
             View::Object => {
-                let blobs = opaque.next(&*self.server.store).await?;
-                if served.kind.builtin {
-                    render::bare(stored.revision, &stored.body, blobs, out);
-                } else {
-                    render::whole(served, form, stored.revision, &stored.body, blobs, out);
-                }
+                render::whole(served, form, stored.revision, &stored.body, &none, out);
             }
             View::Metadata => render::write_partial("v1", stored.revision, &stored.body, out),
             View::Table(_) => render::write_row(served, form, stored, out),
         }
-        Ok(())
+    }
+
+    /// Sends one item, with the comma before it.
+    async fn item(
+        &mut self,
+        stored: &Stored,
+        opaque: &mut Opaque,
+        out: &mut Outgoing,
+    ) -> Result<(), Halt> {
+        if self.form.view != View::Object || stored.body.is_plain() {
+            self.write(stored, out.gathered());
+            return out.flush().await;
+        }
+        if !std::mem::take(&mut self.first) {
+            out.gathered().put_u8(b',');
+        }
+        let store = &*self.server.store;
+        let object = (stored.revision, &stored.body);
+        render::send(store, &self.served, self.form, object, opaque, out).await
     }
 
     async fn close(&self, out: &mut BytesMut) -> Result<(), Status> {
@@ -285,40 +287,35 @@ impl Lister {
         Ok(())
     }
 
-    /// Sends a page and those behind it. The next one is read while this one is written, so that
-    /// the database and we work at once; no more than a piece waits to be sent.
+    /// Sends a page, the first items of which are complete, and those behind it. The next one is read while this
+    /// one is written, so that the database and we work at once; no more than a piece waits to be sent.
     async fn rest(
         &mut self,
         mut page: Page,
-        mut out: BytesMut,
-        mut packer: Option<Packer>,
-        sender: &mpsc::Sender<Result<Bytes, BodyError>>,
-    ) -> Result<(), Status> {
-        let mut pack = |piece: Bytes| match &mut packer {
-            Some(packer) => packer.push(&piece),
-            None => piece,
-        };
+        mut ready: usize,
+        mut out: Outgoing,
+    ) -> Result<(), Halt> {
         loop {
             let ahead = self.read_ahead(&page);
-            let mut opaque = self.opaque(&page);
-            for stored in &page.items {
-                self.item(stored, &mut opaque, &mut out).await?;
-                if out.len() >= FLUSH && sender.send(Ok(pack(out.split().freeze()))).await.is_err()
-                {
-                    return Ok(());
+            let mut items = &mut page.items[..];
+            while !items.is_empty() {
+                let (portion, others) = items.split_at_mut(ready);
+                let mut opaque = Opaque::new(portion.iter().map(|stored| &stored.body));
+                for stored in portion {
+                    self.item(stored, &mut opaque, &mut out).await?;
+                    stored.body.quotes = Vec::new();
                 }
+                items = others;
+                ready = self.complete(items).await?;
             }
             self.shown(&page);
             let Some(ahead) = ahead else { break };
             let read = ahead.await.map_err(Status::internal)?;
             page = read.map_err(|error| self.failure(error))?;
+            ready = self.complete(&mut page.items).await?;
         }
-        self.close(&mut out).await?;
-        let _ = sender.send(Ok(pack(out.freeze()))).await;
-        if let Some(packer) = packer {
-            let _ = sender.send(Ok(packer.finish())).await;
-        }
-        Ok(())
+        self.close(out.gathered()).await?;
+        out.finish().await
     }
 
     /// Starts to read what follows a page, if it is to be shown.

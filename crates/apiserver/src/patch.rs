@@ -9,7 +9,8 @@ use crate::write::{RETRIES, Writer, Written};
 use bytes::Bytes;
 use http::HeaderMap;
 use muster_kind::object::{meta, metadata_mut};
-use muster_kind::{FieldError, Object, Status, parse};
+use muster_kind::parse::{self, Fields, ParseError};
+use muster_kind::{Budget, FieldError, Object, Status};
 use muster_merge::{ApplyError, ApplyRequest, json_patch, merge_patch, strategic};
 use serde_json::{Value, json};
 
@@ -41,12 +42,12 @@ impl Writer<'_> {
         }
         match media.as_str() {
             "application/json-patch+json" => {
-                let parsed: Value = parse::parse(bytes, &[])
-                    .map_err(|e| undecodable(&e))?
-                    .object
-                    .tree;
-                let Some(list) = parsed.as_array() else {
-                    return Err(wrong_patch(&parsed, "[]handlers.jsonPatchOp"));
+                let budget = Budget::default();
+                let parsed = parse::read(bytes, Fields::default(), &budget).map_err(undecodable)?;
+                self.tree_bytes = budget.spent();
+                let mut list = match parsed.object.tree {
+                    Value::Array(list) => list,
+                    other => return Err(wrong_patch(&other, "[]handlers.jsonPatchOp")),
                 };
                 if list.len() > OPERATIONS {
                     return Err(Status::too_large(format!(
@@ -54,16 +55,10 @@ impl Writer<'_> {
                         list.len()
                     )));
                 }
-                self.judge_operations(list)?;
-                let mut stored = list.clone();
-                let ignored = computed::strip_operations(&self.target.served.kind, &mut stored);
-                let operations = match ignored {
-                    None => json_patch::parse(bytes),
-                    Some(warning) => {
-                        self.warnings.push(warning);
-                        json_patch::parse(Value::Array(stored).to_string().as_bytes())
-                    }
-                };
+                self.judge_operations(&list)?;
+                let ignored = computed::strip_operations(&self.target.served.kind, &mut list);
+                self.warnings.extend(ignored);
+                let operations = json_patch::read(Value::Array(list));
                 Ok(Patch::Json(operations.map_err(|_| rejected())?))
             }
             "application/merge-patch+json" => Ok(Patch::Merge(self.document(bytes)?)),
@@ -90,19 +85,14 @@ impl Writer<'_> {
                 "is required for apply patch",
             )));
         }
-        let parsed = match parse::parse(bytes, &kind.opaque) {
-            Ok(parsed) => parsed,
-            Err(_) => {
-                let tree = body::yaml(bytes).map_err(|status| {
-                    Status::bad_request(format!("error decoding YAML: {}", status.message))
-                })?;
-                parse::Parsed {
-                    object: Object::seal(tree, kind),
-                    duplicates: Vec::new(),
-                }
-            }
-        };
-        let mut object = parsed.object;
+        let budget = Budget::default();
+        let parsed = body::yaml(bytes, kind, &budget).map_err(|status| match status.code {
+            400 => Status::bad_request(format!("error decoding YAML: {}", status.message)),
+            _ => status,
+        })?;
+        self.tree_bytes = budget.spent();
+        self.warn_skipped(&parsed.skipped);
+        let object = parsed.object;
         if !object.tree.is_object() {
             return Err(Status::bad_request(format!(
                 "error decoding YAML: error unmarshaling JSON: while decoding JSON: {}",
@@ -110,7 +100,6 @@ impl Writer<'_> {
             )));
         }
         self.check_applied(&object.tree)?;
-        self.drop_computed(&mut object.tree);
         self.warnings.extend(body::judge(
             self.options.validation,
             &parsed.duplicates,
@@ -145,8 +134,11 @@ impl Writer<'_> {
     }
 
     fn document(&mut self, bytes: &Bytes) -> Result<Object, Status> {
-        let opaque = &self.target.served.kind.opaque;
-        let parsed = parse::parse(bytes, opaque).map_err(|error| undecodable(&error))?;
+        let budget = Budget::default();
+        let fields = Fields::of(&self.target.served.kind);
+        let parsed = parse::read(bytes, fields, &budget).map_err(undecodable)?;
+        self.tree_bytes = budget.spent();
+        self.warn_skipped(&parsed.skipped);
         if parsed.object.tree.is_null() {
             return Err(Status::bad_request("Invalid JSON Patch"));
         }
@@ -304,8 +296,11 @@ impl Writer<'_> {
     }
 }
 
-fn undecodable(error: &serde_json::Error) -> Status {
-    Status::bad_request(format!("error decoding patch: {error}"))
+fn undecodable(error: ParseError) -> Status {
+    match error {
+        ParseError::TooLarge(error) => body::too_large(error),
+        ParseError::Json(error) => Status::bad_request(format!("error decoding patch: {error}")),
+    }
 }
 
 fn wrong_patch(found: &Value, wanted: &str) -> Status {

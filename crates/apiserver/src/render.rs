@@ -4,10 +4,11 @@
 use crate::catalog::Served;
 use crate::negotiate::View;
 use crate::opaque::{Lost, Opaque};
+use crate::outgoing::{Halt, Outgoing, WHOLE};
 use crate::store::{Store, Stored};
 use bytes::{BufMut, Bytes, BytesMut};
 use muster_kind::object::metadata;
-use muster_kind::{Body, Digest, Status};
+use muster_kind::{Body, Digest, Segment};
 use serde_json::{Value, json};
 use std::collections::HashMap;
 
@@ -55,16 +56,41 @@ pub(crate) fn whole(
     blobs: &HashMap<Digest, Bytes>,
     out: &mut BytesMut,
 ) {
-    let (version, kind) = (form.api_version(served), &served.kind.kind);
-    out.put_slice(format!("{{\"apiVersion\":\"{version}\",\"kind\":\"{kind}\",").as_bytes());
+    head(served, form, out);
     let blob = |digest: &Digest| blobs.get(digest).cloned().unwrap_or_else(|| "null".into());
     body.render_rest(revision, out, blob);
+}
+
+fn head(served: &Served, form: Form, out: &mut BytesMut) {
+    let (version, kind) = (form.api_version(served), &served.kind.kind);
+    out.put_slice(format!("{{\"apiVersion\":\"{version}\",\"kind\":\"{kind}\",").as_bytes());
 }
 
 /// Writes an object without its version and kind, as lists of built-in kinds show their items.
 pub(crate) fn bare(revision: u64, body: &Body, blobs: &HashMap<Digest, Bytes>, out: &mut BytesMut) {
     let blob = |digest: &Digest| blobs.get(digest).cloned().unwrap_or_else(|| "null".into());
     body.render(revision, out, blob);
+}
+
+/// Sends an object whole, like [`whole`], piece by piece: neither its opaque fields nor what it quotes are
+/// ever in one buffer.
+pub(crate) async fn send(
+    store: &dyn Store,
+    served: &Served,
+    form: Form,
+    (revision, body): (u64, &Body),
+    opaque: &mut Opaque,
+    out: &mut Outgoing,
+) -> Result<(), Halt> {
+    head(served, form, out.gathered());
+    for segment in body.segments_rest(revision) {
+        let bytes = match segment {
+            Segment::Text(text) => text,
+            Segment::Blob(digest) => opaque.next(store, &digest).await?,
+        };
+        out.put(bytes).await?;
+    }
+    Ok(())
 }
 
 /// Metadata only.
@@ -182,42 +208,56 @@ pub(crate) fn table(version: &str, columns: Value, rows: Vec<Value>, list: Value
     })
 }
 
-/// One object in the form asked for.
+/// An object in the form asked for, or what is needed to send it in pieces.
+pub(crate) enum Shown {
+    /// The object.
+    Whole(Bytes),
+    /// The opaque fields of an object that is too large for one piece.
+    Large(Opaque),
+}
+
+/// Writes one object of a watch or a get between `before` and `after`, if it is not too large.
 pub(crate) async fn one(
     store: &dyn Store,
     served: &Served,
     form: Form,
-    stored: &Stored,
-) -> Result<Bytes, Status> {
-    let mut out = BytesMut::new();
+    (revision, body): (u64, &Body),
+    with_columns: bool,
+    (before, after): (&str, &str),
+) -> Result<Shown, Lost> {
+    let mut opaque = Opaque::new([body]);
+    if form.view == View::Object && !body.is_plain() {
+        let fields = opaque.start(store).await?;
+        let size = fields.map(|fields| fields.saturating_add(body.text_len()));
+        if size.is_none_or(|size| size > WHOLE) {
+            return Ok(Shown::Large(opaque));
+        }
+    }
+    let mut out = BytesMut::with_capacity(body.text.len() + 64);
+    out.put_slice(before.as_bytes());
     object(
-        store,
         served,
         form,
-        stored.revision,
-        &stored.body,
-        true,
+        (revision, body),
+        opaque.read(),
+        with_columns,
         &mut out,
-    )
-    .await?;
-    Ok(out.freeze())
+    );
+    out.put_slice(after.as_bytes());
+    Ok(Shown::Whole(out.freeze()))
 }
 
-/// Writes one object of a watch or a get; `columns` are left out of all but the first table.
-pub(crate) async fn object(
-    store: &dyn Store,
+/// Writes one object; `columns` are left out of all but the first table of a watch.
+fn object(
     served: &Served,
     form: Form,
-    revision: u64,
-    body: &Body,
+    (revision, body): (u64, &Body),
+    blobs: &HashMap<Digest, Bytes>,
     with_columns: bool,
     out: &mut BytesMut,
-) -> Result<(), Lost> {
+) {
     match form.view {
-        View::Object => {
-            let mut opaque = Opaque::new([body]);
-            whole(served, form, revision, body, opaque.next(store).await?, out);
-        }
+        View::Object => whole(served, form, revision, body, blobs, out),
         View::Metadata => write_partial("v1", revision, body, out),
         View::Table(version) => {
             let mut tree = served.tree(body, revision);
@@ -232,5 +272,4 @@ pub(crate) async fn object(
             out.put_slice(table(version, columns, rows, list).to_string().as_bytes());
         }
     }
-    Ok(())
 }

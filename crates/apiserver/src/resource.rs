@@ -7,14 +7,16 @@ use crate::delete::{self, DeleteOptions, Deleted};
 use crate::failure::store_failure;
 use crate::identity::Identity;
 use crate::negotiate::{self, Shape, View};
+use crate::outgoing::{Halt, Outgoing};
 use crate::query::{ListOptions, Query, Revision, WriteOptions, parse_revision};
-use crate::render::{self, Form, Include};
+use crate::render::{self, Form, Include, Shown};
 use crate::request::{ResourcePath, Verb};
 use crate::respond::{self, Answer};
 use crate::server::Server;
 use crate::store::{Key, Stored};
 use crate::write::{Target, Writer, Written, manager, show_revision};
 use crate::{compress, computed, discovery, list, watch};
+use bytes::BytesMut;
 use futures::StreamExt;
 use http::request::Parts;
 use http::{Method, StatusCode, header};
@@ -23,6 +25,7 @@ use muster_kind::status::About;
 use muster_kind::{Object, Status, time};
 use serde_json::{Value, json};
 use std::sync::Arc;
+use tokio::sync::mpsc;
 
 /// How many objects of a collection are deleted at once.
 const DELETE_CONCURRENCY: usize = 16;
@@ -76,7 +79,10 @@ pub(crate) async fn answer(
         subresource: path.subresource.clone(),
     };
     match verb {
-        Verb::Get => get(server, &target, query, form).await,
+        Verb::Get => {
+            let gzip = compress::is_accepted(&parts.headers);
+            get(server, &target, query, form, gzip).await
+        }
         Verb::List => {
             let options = ListOptions::read(query, &served.kind, false)?;
             let gzip = compress::is_accepted(&parts.headers);
@@ -211,6 +217,7 @@ async fn get(
     target: &Target,
     query: &Query,
     form: Form,
+    gzip: bool,
 ) -> Result<Answer, Status> {
     if let Some(asked) = parse_revision(query.get("resourceVersion"))
         .map_err(Status::unexplained)?
@@ -226,22 +233,43 @@ async fn get(
     let stored = stored
         .map_err(|e| target.failure(e))?
         .ok_or_else(|| target.not_found())?;
-    show(server, target, form, StatusCode::OK, stored).await
+    show(server, &target.served, form, StatusCode::OK, stored, gzip).await
 }
 
+/// Shows a stored object: in one piece with its length, or, if it is large, while it is made.
 async fn show(
     server: &Server,
-    target: &Target,
+    served: &Arc<Served>,
     form: Form,
     code: StatusCode,
     mut stored: Stored,
+    gzip: bool,
 ) -> Result<Answer, Status> {
-    let (store, served) = (&*server.store, &target.served);
     let objects = std::slice::from_mut(&mut stored);
-    let completed = computed::complete(store, served, form, objects).await;
+    let completed = computed::complete(&*server.store, served, form, objects).await;
     completed.map_err(store_failure)?;
-    let bytes = render::one(store, served, form, &stored).await?;
-    Ok(respond::answer(code, form.content_type(), bytes))
+    let object = (stored.revision, &stored.body);
+    let shown = render::one(&*server.store, served, form, object, true, ("", "")).await?;
+    let mut opaque = match shown {
+        Shown::Whole(bytes) => return Ok(respond::answer(code, form.content_type(), bytes)),
+        Shown::Large(opaque) => opaque,
+    };
+    let (sender, receiver) = mpsc::channel(2);
+    let (store, served) = (server.store.clone(), served.clone());
+    server.tasks.spawn(async move {
+        let mut out = Outgoing::new(sender.clone(), BytesMut::new(), gzip);
+        let object = (stored.revision, &stored.body);
+        let sent = render::send(&*store, &served, form, object, &mut opaque, &mut out).await;
+        let sent = match sent {
+            Ok(()) => out.finish().await,
+            Err(halt) => Err(halt),
+        };
+        if let Err(Halt::Failed(status)) = sent {
+            // The status line is out; all that is left is to break off, which every client sees.
+            let _ = sender.send(Err(status.into())).await;
+        }
+    });
+    Ok(respond::streamed(code, form.content_type(), receiver, gzip))
 }
 
 struct Call<'a> {
@@ -263,6 +291,7 @@ impl<'a> Call<'a> {
             options,
             now: time::now(),
             warnings: Vec::new(),
+            tree_bytes: 0,
         }
     }
 
@@ -305,26 +334,35 @@ impl<'a> Call<'a> {
         bytes: &bytes::Bytes,
     ) -> Result<(Written, bool), Status> {
         let headers = &self.parts.headers;
+        // The tree and its copies have room of their own until the request is answered.
+        let room = &self.server.room;
         match verb {
             Verb::Create => {
                 let object = writer.decode(bytes, headers)?;
+                let _room = room.for_tree(writer.tree_bytes)?;
                 Ok((writer.create(object, true).await?, true))
             }
             Verb::Update => {
                 let object = writer.decode(bytes, headers)?;
+                let _room = room.for_tree(writer.tree_bytes)?;
                 writer.update(object).await
             }
             _ => {
                 let patch = writer.read_patch(bytes, headers)?;
+                let _room = room.for_tree(writer.tree_bytes)?;
                 writer.patch(patch).await
             }
         }
     }
 
     async fn show_written(&self, code: StatusCode, written: Written) -> Result<Answer, Status> {
+        let (served, gzip) = (
+            &self.target.served,
+            compress::is_accepted(&self.parts.headers),
+        );
         let (object, revision) = match written {
             Written::Object(stored) => {
-                return show(self.server, self.target, self.form, code, stored).await;
+                return show(self.server, served, self.form, code, stored, gzip).await;
             }
             Written::Dry(object, Some(revision))
                 if !self.target.served.kind.computed.is_empty() =>
@@ -334,7 +372,7 @@ impl<'a> Call<'a> {
                     revision,
                     body: self.target.served.body(&object),
                 };
-                return show(self.server, self.target, self.form, code, stored).await;
+                return show(self.server, served, self.form, code, stored, gzip).await;
             }
             Written::Dry(object, revision) => (object, revision),
         };

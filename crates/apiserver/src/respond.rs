@@ -1,10 +1,13 @@
 //! Answers: the body type, JSON answers and errors as `Status`.
 
+use crate::compress;
 use bytes::Bytes;
 use http::{HeaderValue, Response, StatusCode, header};
-use http_body_util::{BodyExt, Full, combinators::UnsyncBoxBody};
+use http_body::Frame;
+use http_body_util::{BodyExt, Full, StreamBody, combinators::UnsyncBoxBody};
 use muster_kind::Status;
 use serde_json::Value;
+use tokio::sync::mpsc;
 
 /// Why a body ended early.
 pub type BodyError = Box<dyn std::error::Error + Send + Sync>;
@@ -28,6 +31,33 @@ pub fn answer(code: StatusCode, content_type: &'static str, bytes: impl Into<Byt
         .headers_mut()
         .insert(header::CONTENT_TYPE, HeaderValue::from_static(content_type));
     response
+}
+
+/// An answer fed by a task, with all its bytes compressed if `gzip`.
+pub(crate) fn streamed(
+    code: StatusCode,
+    content_type: &'static str,
+    pieces: mpsc::Receiver<Result<Bytes, BodyError>>,
+    gzip: bool,
+) -> Answer {
+    let mut response = Response::new(channel_body(pieces));
+    *response.status_mut() = code;
+    response
+        .headers_mut()
+        .insert(header::CONTENT_TYPE, HeaderValue::from_static(content_type));
+    match gzip {
+        true => compress::mark(response),
+        false => response,
+    }
+}
+
+/// A body fed by a task.
+pub(crate) fn channel_body(receiver: mpsc::Receiver<Result<Bytes, BodyError>>) -> Body {
+    let frames = futures::stream::unfold(receiver, |mut receiver| async move {
+        let bytes = receiver.recv().await?;
+        Some((bytes.map(Frame::data), receiver))
+    });
+    StreamBody::new(frames).boxed_unsync()
 }
 
 /// A JSON answer.

@@ -1,4 +1,4 @@
-//! Room for request bodies. All bodies under way share it, so that many large ones at once cannot
+//! Room for request bodies and the trees that are made of them. All requests share it, so that many large ones at once cannot
 //! take the process' memory; who finds none is told to come again. A body keeps its room for as
 //! long as anything refers to its bytes.
 
@@ -10,6 +10,11 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 /// Room is given in pieces of this size.
 const PIECE: usize = 64 * 1024;
+/// A tree of up to this size needs no room: ordinary requests are no danger.
+const FREE_TREE: usize = 1024 * 1024;
+/// How often a tree is in memory while it is written: as it was sent, as it was stored before, with who owns
+/// which field, and as text.
+const COPIES: usize = 4;
 /// How long a body whose size is known waits for its room.
 const PATIENCE: Duration = Duration::from_secs(10);
 /// When whoever was sent away may come again, in seconds.
@@ -48,6 +53,16 @@ impl Room {
             pieces: Arc::new(Semaphore::new(bytes / PIECE)),
             patience: PATIENCE,
         }
+    }
+
+    /// Room for the tree of a body and its copies, if that is free at once.
+    pub(crate) fn for_tree(&self, bytes: usize) -> Result<Option<OwnedSemaphorePermit>, Status> {
+        if bytes <= FREE_TREE {
+            return Ok(None);
+        }
+        let needed = pieces(bytes.saturating_mul(COPIES));
+        let taken = self.pieces.clone().try_acquire_many_owned(needed);
+        taken.map(Some).map_err(|_| full())
     }
 
     /// Starts a body; one whose size is known waits until there is room for all of it, so that
@@ -136,6 +151,17 @@ mod tests {
         assert_eq!((refused.code, refused.retry_after), (429, Some(AGAIN)));
         drop(slice);
         other.push(&vec![7; 4 * PIECE]).unwrap();
+    }
+
+    #[tokio::test]
+    async fn a_large_tree_takes_room_until_its_request_is_answered() {
+        let room = Room::new(2 * FREE_TREE * COPIES + PIECE);
+        assert!(room.for_tree(FREE_TREE).unwrap().is_none());
+        let first = room.for_tree(FREE_TREE + 1).unwrap();
+        let refused = room.for_tree(2 * FREE_TREE).unwrap_err();
+        assert_eq!((refused.code, refused.retry_after), (429, Some(AGAIN)));
+        drop(first);
+        assert!(room.for_tree(2 * FREE_TREE).unwrap().is_some());
     }
 
     #[tokio::test]

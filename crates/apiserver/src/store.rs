@@ -242,8 +242,8 @@ pub trait Store: Send + Sync + 'static {
     ) -> Result<Vec<Event>, StoreError>;
 
     /// Adds to stored objects of a resource the fields that are computed from others, as these
-    /// are now. A change of what they are computed from is a change of them, with a revision and
-    /// an event of its own.
+    /// are now: to as many as fit into a memory budget, and to the first in any case. A change of
+    /// what they are computed from is a change of them, with a revision and an event of its own.
     async fn compute(
         &self,
         resource: &Resource,

@@ -128,6 +128,7 @@ impl Writer<'_> {
         if ends && !self.options.dry_run {
             return self.end(old, object).await;
         }
+        self.check_size(&object, Some(old))?;
         match self.store(object, Some(old)).await {
             Ok(written) => Ok(written),
             Err(StoreError::Conflict | StoreError::Missing) => Err(Attempt::Raced),
@@ -245,13 +246,13 @@ impl Writer<'_> {
             now: &self.now,
             reset: self.reset_fields(),
         });
-    }
         object.tree = owned.map_err(|TooManyEntries { count }| {
             let error = FieldError::too_many("metadata.managedFields", count, MAX_ENTRIES);
             let kind = &self.target.served.kind;
             Status::invalid(&kind.group, &kind.kind, &name, vec![error])
         })?;
         Ok(())
+    }
 }
 
 /// A body's revision is told about without the name of its field.

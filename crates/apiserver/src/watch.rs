@@ -4,18 +4,19 @@
 use crate::catalog::Served;
 use crate::failure::store_failure;
 use crate::hub::{self, Filter, Hub};
-use crate::list;
 use crate::metrics::Raised;
 use crate::negotiate::View;
-use crate::opaque::Lost;
+use crate::opaque::{Lost, Opaque};
+use crate::outgoing::{Halt, Outgoing};
 use crate::query::{ListOptions, Revision};
-use crate::render::{self, Form};
+use crate::render::{self, Form, Shown};
 use crate::respond::{Answer, BodyError};
 use crate::server::Server;
-use crate::store::{EventType, ListQuery, StoreError};
+use crate::store::{EventType, ListQuery, StoreError, Stored};
+use crate::{computed, respond};
 use bytes::{Bytes, BytesMut};
-use http::HeaderValue;
-use muster_kind::Status;
+use http::StatusCode;
+use muster_kind::{Body, Status};
 use rand::RngExt;
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -85,12 +86,13 @@ pub(crate) async fn watch(
         watcher.run(start).await;
         drop(counted);
     });
-    let mut response = http::Response::new(list::channel_body(receiver));
-    response.headers_mut().insert(
-        http::header::CONTENT_TYPE,
-        HeaderValue::from_static(form.content_type()),
-    );
-    Ok(response)
+    let content_type = form.content_type();
+    Ok(respond::streamed(
+        StatusCode::OK,
+        content_type,
+        receiver,
+        false,
+    ))
 }
 
 /// The log no longer reaches back to this revision.
@@ -111,6 +113,8 @@ enum End {
     Done,
     /// The client is told why.
     Told(Status),
+    /// A line could not be finished; the connection breaks off.
+    Broken(Status),
 }
 
 struct Watcher {
@@ -129,12 +133,18 @@ struct Watcher {
 
 impl Watcher {
     async fn run(mut self, start: Start) {
-        if let End::Told(status) = self.follow(start).await {
-            let line = format!(
-                "{}\n",
-                json!({"type": "ERROR", "object": status.to_value()})
-            );
-            let _ = self.sender.send(Ok(line.into())).await;
+        match self.follow(start).await {
+            End::Done => {}
+            End::Told(status) => {
+                let line = format!(
+                    "{}\n",
+                    json!({"type": "ERROR", "object": status.to_value()})
+                );
+                let _ = self.sender.send(Ok(line.into())).await;
+            }
+            End::Broken(status) => {
+                let _ = self.sender.send(Err(status.into())).await;
+            }
         }
     }
 
@@ -205,21 +215,19 @@ impl Watcher {
             limit: 500,
         };
         loop {
-            let store = &*self.server.store;
-            let page = list::read(store, &self.served, self.form, query.clone()).await;
-            let page = page.map_err(|error| End::Told(store_failure(error)))?;
-            for stored in &page.items {
-                let line = hub::line(
-                    &*self.server.store,
-                    &self.served,
-                    self.form,
-                    EventType::Added,
-                    stored.revision,
-                    &stored.body,
-                    std::mem::take(&mut self.columns),
-                );
-                let line = line.await.map_err(|lost| End::Told(lost.into()))?;
-                self.send(line).await?;
+            let store = self.server.store.clone();
+            let page = store.list(query.clone()).await;
+            let mut page = page.map_err(|error| End::Told(store_failure(error)))?;
+            let mut rest = &mut page.items[..];
+            while !rest.is_empty() {
+                let ready = computed::complete(&*store, &self.served, self.form, rest).await;
+                let ready = ready.map_err(|error| End::Told(store_failure(error)))?;
+                let (portion, others) = rest.split_at_mut(ready.clamp(1, rest.len()));
+                for stored in portion {
+                    self.show_stored(stored).await?;
+                    stored.body.quotes = Vec::new();
+                }
+                rest = others;
             }
             if !page.more {
                 if self.announce {
@@ -232,6 +240,58 @@ impl Watcher {
         }
     }
 
+    async fn show_stored(&mut self, stored: &Stored) -> Result<(), End> {
+        let line = hub::line(
+            &*self.server.store,
+            &self.served,
+            self.form,
+            EventType::Added,
+            (stored.revision, &stored.body),
+            std::mem::take(&mut self.columns),
+        );
+        match line.await.map_err(|lost| End::Told(lost.into()))? {
+            Shown::Whole(line) => self.send(line).await,
+            Shown::Large(opaque) => {
+                let object = (stored.revision, &stored.body);
+                self.send_large(EventType::Added, object, opaque).await
+            }
+        }
+    }
+
+    /// Sends a line that is too large for one piece.
+    async fn send_large(
+        &self,
+        shown: EventType,
+        object: (u64, &Body),
+        mut opaque: Opaque,
+    ) -> Result<(), End> {
+        let start = BytesMut::from(hub::line_start(shown));
+        let mut out = Outgoing::new(self.sender.clone(), start, false);
+        let store = &*self.server.store;
+        let sending = async {
+            render::send(
+                store,
+                &self.served,
+                self.form,
+                object,
+                &mut opaque,
+                &mut out,
+            )
+            .await?;
+            out.put(Bytes::from_static(hub::LINE_END.as_bytes()))
+                .await?;
+            out.finish().await
+        };
+        let sent = tokio::select! {
+            sent = sending => sent,
+            () = self.server.stop.cancelled() => Err(Halt::Gone),
+        };
+        sent.map_err(|halt| match halt {
+            Halt::Gone => End::Done,
+            Halt::Failed(status) => End::Broken(status),
+        })
+    }
+
     async fn show(&mut self, events: &[Arc<hub::Seen>]) -> Result<(), End> {
         let mut frame: Option<Bytes> = None;
         let mut joined = BytesMut::new();
@@ -242,6 +302,9 @@ impl Watcher {
             let table = matches!(self.form.view, View::Table(_));
             let columns = table && std::mem::take(&mut self.columns);
             let store = &*self.server.store;
+            if seen.is_lost() {
+                return Err(End::Told(too_old(seen.event.revision)));
+            }
             let line = seen
                 .line(store, &self.served, self.form, shown, columns)
                 .await;
@@ -251,6 +314,24 @@ impl Watcher {
                 Lost::Missing(_) => End::Told(too_old(seen.event.revision)),
                 lost => End::Told(lost.into()),
             })?;
+            let line = match line {
+                Shown::Whole(line) => line,
+                Shown::Large(opaque) => {
+                    if let Some(first) = frame.take() {
+                        self.send(first).await?;
+                    }
+                    if !joined.is_empty() {
+                        self.send(joined.split().freeze()).await?;
+                    }
+                    let object = (seen.event.revision, seen.body(shown));
+                    let sent = self.send_large(shown, object, opaque).await;
+                    if matches!(sent, Err(End::Broken(_))) {
+                        seen.lose();
+                    }
+                    sent?;
+                    continue;
+                }
+            };
             // A single line leaves as the very bytes all watchers share.
             if let Some(first) = frame.take() {
                 joined.extend_from_slice(&first);

@@ -15,10 +15,11 @@ use crate::store::{Change, Expect, Key, StoreError, Stored, Write};
 use crate::{computed, metadata, namespaces, typed};
 use bytes::Bytes;
 use http::HeaderMap;
+use muster_kind::kind::SIZE_LIMIT;
 use muster_kind::object::{meta, metadata_mut};
 use muster_kind::schema::Type;
 use muster_kind::status::About;
-use muster_kind::{Digest, FieldError, Kind, Object, Status, openapi, structural};
+use muster_kind::{Budget, Digest, FieldError, Kind, Object, Status, openapi, structural};
 use serde_json::{Value, json};
 use std::sync::Arc;
 
@@ -66,6 +67,8 @@ pub(crate) struct Writer<'a> {
     pub(crate) manager: String,
     pub(crate) now: String,
     pub(crate) warnings: Vec<String>,
+    /// What the body that was decoded takes in memory.
+    pub(crate) tree_bytes: usize,
 }
 
 /// The name under which fields are owned: what the client says, or its program's name.
@@ -111,7 +114,10 @@ impl<'a> Writer<'a> {
     pub(crate) fn decode(&mut self, bytes: &Bytes, headers: &HeaderMap) -> Result<Object, Status> {
         let kind = &self.target.served.kind;
         let encoding = body::encoding(headers)?;
-        let parsed = body::decode(bytes, encoding, kind, self.server.protobuf)?;
+        let budget = Budget::default();
+        let parsed = body::decode(bytes, encoding, kind, self.server.protobuf, &budget)?;
+        self.tree_bytes = budget.spent();
+        self.warn_skipped(&parsed.skipped);
         let mut object = parsed.object;
         self.check_type(&object.tree, bytes)?;
         self.check_kind(&object.tree)?;
@@ -283,6 +289,31 @@ impl<'a> Writer<'a> {
         let warning = computed::strip(&self.target.served.kind, tree);
         let new = warning.filter(|warning| !self.warnings.contains(warning));
         self.warnings.extend(new);
+    }
+
+    /// Warns of computed fields that were sent and skipped.
+    pub(crate) fn warn_skipped(&mut self, skipped: &[String]) {
+        let warning = computed::skipped(&self.target.served.kind, skipped);
+        self.warnings.extend(warning);
+    }
+
+    /// What is kept of an object beside its opaque fields has the ordinary limit. One that was stored larger
+    /// may become smaller.
+    pub(crate) fn check_size(&self, object: &Object, old: Option<&Stored>) -> Result<(), Status> {
+        let served = &self.target.served;
+        if served.kind.size_limit <= SIZE_LIMIT {
+            return Ok(());
+        }
+        let size = served.body(object).text.len();
+        let limit = old.map_or(SIZE_LIMIT, |old| SIZE_LIMIT.max(old.body.text.len()));
+        if size <= limit {
+            return Ok(());
+        }
+        Err(Status::too_large(format!(
+            "Request entity too large: {} \"{}\" would take {size} bytes, limit is {SIZE_LIMIT}; shorten its lists or split it into several objects",
+            self.target.about(),
+            meta(&object.tree, "name")
+        )))
     }
 
     /// Runs the server's and the kind's rules on a new object.

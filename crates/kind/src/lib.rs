@@ -4,6 +4,7 @@
 //! no kind in particular. Start reading at [`Kind`].
 
 pub mod column;
+pub mod cost;
 pub mod kind;
 pub mod name;
 pub mod object;
@@ -12,6 +13,7 @@ pub mod parse;
 pub mod path;
 mod scan;
 pub mod schema;
+pub mod segments;
 pub mod selector;
 pub mod status;
 pub mod structural;
@@ -20,8 +22,10 @@ pub mod time;
 mod sound;
 
 pub use column::{Cell, Column};
+pub use cost::Budget;
 pub use kind::{FieldError, Kind, Scope};
 pub use object::{Body, Digest, Object};
 pub use path::FieldPath;
 pub use schema::Schema;
+pub use segments::{Quote, Segment, Segments};
 pub use status::{Cause, Status};

@@ -4,12 +4,14 @@
 //! never parses. In a tree an opaque field is the digest of its bytes, so patches move, compare
 //! and drop it without ever reading it.
 
+use crate::segments::{Quote, Segment, Segments};
 use crate::{FieldPath, Kind, scan};
 use bytes::{BufMut, Bytes, BytesMut};
 use serde_json::{Map, Value};
 use sha2::{Digest as _, Sha256};
 use std::collections::BTreeMap;
 use std::fmt;
+use std::sync::Arc;
 
 /// The SHA-256 of some bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -64,6 +66,8 @@ pub struct Body {
     pub revision_at: usize,
     /// Where in `text` the bytes of which blob belong, in ascending order.
     pub blobs: Vec<(usize, Digest)>,
+    /// Where in `text` which shared value belongs, in ascending order; only computed bodies have any.
+    pub quotes: Vec<(usize, Arc<Quote>)>,
 }
 
 impl Body {
@@ -81,6 +85,7 @@ impl Body {
             text: writer.text.into(),
             revision_at: writer.revision_at,
             blobs: writer.blobs,
+            quotes: Vec::new(),
         }
     }
 
@@ -101,6 +106,57 @@ impl Body {
         self.pieces(0, revision, out, |digest, out| out.put_slice(&blob(digest)));
     }
 
+    /// The pieces of the JSON a client sees.
+    pub fn segments(&self, revision: u64) -> Segments {
+        Segments::of(self, revision, 0)
+    }
+
+    /// Like [`Body::segments`], but without the opening brace.
+    pub fn segments_rest(&self, revision: u64) -> Segments {
+        Segments::of(self, revision, 1)
+    }
+
+    /// Whether all of it is text: no opaque field and nothing shared.
+    pub fn is_plain(&self) -> bool {
+        self.blobs.is_empty() && self.quotes.is_empty()
+    }
+
+    /// The length of all text, that of shared values wherever they stand.
+    pub fn text_len(&self) -> usize {
+        let quotes = self.quotes.iter().map(|(_, quote)| quote.text.len());
+        quotes.fold(self.text.len(), usize::saturating_add)
+    }
+
+    /// The blobs in the order in which they stand.
+    pub fn digests(&self) -> Box<dyn Iterator<Item = Digest> + Send> {
+        if self.quotes.is_empty() {
+            return Box::new(self.blobs.clone().into_iter().map(|(_, digest)| digest));
+        }
+        let digest = |segment| match segment {
+            Segment::Text(_) => None,
+            Segment::Blob(digest) => Some(digest),
+        };
+        Box::new(self.segments(0).filter_map(digest))
+    }
+
+    /// The tree with null in the place of shared values: what selectors and columns need, which may be
+    /// very much smaller.
+    pub fn outline(&self, revision: u64) -> Value {
+        if self.quotes.is_empty() {
+            return self.tree(revision);
+        }
+        let null = Arc::new(Quote {
+            text: Bytes::from_static(b"null"),
+            blobs: Vec::new(),
+        });
+        let quotes = self.quotes.iter().map(|(at, _)| (*at, null.clone()));
+        let outline = Body {
+            quotes: quotes.collect(),
+            ..self.clone()
+        };
+        outline.tree(revision)
+    }
+
     /// Like [`Body::render`], but without the opening brace: for whoever has put fields in front.
     pub fn render_rest(&self, revision: u64, out: &mut BytesMut, blob: impl Fn(&Digest) -> Bytes) {
         self.pieces(1, revision, out, |digest, out| out.put_slice(&blob(digest)));
@@ -114,6 +170,7 @@ impl Body {
             text,
             revision_at,
             blobs,
+            quotes: Vec::new(),
         })
     }
 
@@ -124,9 +181,9 @@ impl Body {
             .and_then(|metadata| scan::field(&self.text, metadata.value.start, "managedFields"))
             .map(|field| field.whole)
             // Something always follows: an object has a name. Bodies with blobs are read whole.
-            .filter(|whole| self.text.get(whole.end) == Some(&b',') && self.blobs.is_empty());
+            .filter(|whole| self.text.get(whole.end) == Some(&b',') && self.is_plain());
         let Some(managed) = managed else {
-            return self.tree(revision);
+            return self.outline(revision);
         };
         let mut text = BytesMut::with_capacity(self.text.len());
         text.put_slice(&self.text[..managed.start]);
@@ -148,8 +205,8 @@ impl Body {
         Some(())
     }
 
-    /// Adds a field of this object, with the comma before it, to the text of another one, and its
-    /// opaque fields to that one's. Says whether there is such a field.
+    /// Adds a field of this object, with the comma before it, to other text, and its opaque fields to
+    /// those of that text. Says whether there is such a field.
     pub fn quote(&self, name: &str, out: &mut BytesMut, blobs: &mut Vec<(usize, Digest)>) -> bool {
         let Some(field) = scan::field(&self.text, 0, name) else {
             return false;
@@ -169,6 +226,15 @@ impl Body {
         out: &mut BytesMut,
         mut fill: impl FnMut(&Digest, &mut BytesMut),
     ) {
+        if !self.quotes.is_empty() {
+            for segment in Segments::of(self, revision, from) {
+                match segment {
+                    Segment::Text(text) => out.put_slice(&text),
+                    Segment::Blob(digest) => fill(&digest, out),
+                }
+            }
+            return;
+        }
         let mut revision_due = true;
         for (at, digest) in &self.blobs {
             if revision_due && self.revision_at <= *at {

@@ -130,15 +130,20 @@ impl Operation {
     }
 }
 
-/// Reads a patch.
+/// Parses a patch.
 pub fn parse(bytes: &[u8]) -> Result<Vec<Operation>, PatchError> {
+    let patch = serde_json::from_slice(bytes)
+        .map_err(|problem| PatchError::Undecodable(problem.to_string()))?;
+    read(patch)
+}
+
+/// Takes a patch that has been parsed.
+pub fn read(patch: Value) -> Result<Vec<Operation>, PatchError> {
     let undecodable = |kind: &str, into: &str| {
         let message =
             format!("json: cannot unmarshal {kind} into Go value of type jsonpatch.{into}");
         PatchError::Undecodable(message)
     };
-    let patch: Value = serde_json::from_slice(bytes)
-        .map_err(|problem| PatchError::Undecodable(problem.to_string()))?;
     let operations = match patch {
         Value::Array(operations) => operations,
         Value::Null => Vec::new(),

@@ -7,6 +7,9 @@ use super::wire::{Reader, Wire};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use jiff::Timestamp;
+use muster_kind::Budget;
+use muster_kind::cost::TooLarge;
+use muster_kind::parse::{self, Fields};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
@@ -32,8 +35,8 @@ static TABLE: LazyLock<Table> = LazyLock::new(|| {
     serde_json::from_str(include_str!("../../data/protobuf.json")).unwrap_or_default()
 });
 
-/// Reads a body; the tree has its `apiVersion` and `kind`.
-pub fn decode(bytes: &[u8]) -> Result<Value, String> {
+/// Reads a body within a budget; the tree has its `apiVersion` and `kind`.
+pub fn decode(bytes: &[u8], budget: &Budget) -> Result<Value, String> {
     let body = bytes.strip_prefix(MAGIC).ok_or_else(|| {
         format!("provided data does not appear to be a protobuf message, expected prefix {MAGIC:?}")
     })?;
@@ -60,18 +63,18 @@ pub fn decode(bytes: &[u8]) -> Result<Value, String> {
         .iter()
         .find_map(|key| TABLE.kinds.get(key.as_str()))
         .ok_or_else(|| format!("no kind {kind:?} is registered for version {version:?}"))?;
-    let mut tree = message(of, raw, 0)?;
+    let mut tree = message(of, raw, 0, budget)?;
     tree["apiVersion"] = version.into();
     tree["kind"] = kind.into();
     Ok(tree)
 }
 
 /// Reads a message of a type. `Null` stands for a value that JSON would not show.
-fn message(of: &str, bytes: &[u8], depth: usize) -> Result<Value, String> {
+fn message(of: &str, bytes: &[u8], depth: usize, budget: &Budget) -> Result<Value, String> {
     if depth > MAX_DEPTH {
         return Err("message is nested too deeply".into());
     }
-    if let Some(value) = special(of, bytes) {
+    if let Some(value) = special(of, bytes, budget) {
         return value;
     }
     let fields = TABLE
@@ -87,12 +90,19 @@ fn message(of: &str, bytes: &[u8], depth: usize) -> Result<Value, String> {
             continue;
         };
         if name.is_empty() {
-            match (*how, single(of, wire, depth)?) {
+            match (*how, single(of, wire, depth, budget)?) {
                 ("*", value) => match &mut whole {
-                    Some(Value::Array(items)) => items.push(value),
-                    _ => whole = Some(json!([value])),
+                    Some(Value::Array(items)) => {
+                        budget.item(items.len()).map_err(refused)?;
+                        items.push(value);
+                    }
+                    _ => {
+                        budget.item(0).map_err(refused)?;
+                        whole = Some(json!([value]));
+                    }
                 },
                 (_, Value::Object(fields)) => {
+                    budget.entry(0, 0).map_err(refused)?;
                     object.extend(fields);
                     whole = None;
                 }
@@ -102,24 +112,29 @@ fn message(of: &str, bytes: &[u8], depth: usize) -> Result<Value, String> {
         }
         match *how {
             "*" => {
-                let mut items = repeated(of, wire, depth)?;
-                match object.get_mut(*name) {
-                    Some(Value::Array(list)) => list.append(&mut items),
-                    _ => drop(object.insert((*name).into(), Value::Array(items))),
-                }
+                let list = list_in(&mut object, name, budget)?;
+                repeated(of, wire, depth, budget, list)?;
             }
             "%" => {
-                let (key, value) = entry(of, wire.bytes()?, depth)?;
+                let (key, value) = entry(of, wire.bytes()?, depth, budget)?;
                 match object.get_mut(*name) {
-                    Some(Value::Object(map)) => drop(map.insert(key, value)),
-                    _ => drop(object.insert((*name).into(), json!({key: value}))),
+                    Some(Value::Object(map)) => {
+                        budget.entry(map.len(), 0).map_err(refused)?;
+                        map.insert(key, value);
+                    }
+                    _ => {
+                        budget.entry(object.len(), name.len()).map_err(refused)?;
+                        budget.entry(0, 0).map_err(refused)?;
+                        object.insert((*name).into(), json!({key: value}));
+                    }
                 }
             }
             how => {
-                let value = single(of, wire, depth)?;
+                let value = single(of, wire, depth, budget)?;
                 if value.is_null() || (how == "?" && is_zero(&value)) {
                     object.remove(*name);
                 } else {
+                    budget.entry(object.len(), name.len()).map_err(refused)?;
                     object.insert((*name).into(), value);
                 }
             }
@@ -139,62 +154,106 @@ fn is_zero(value: &Value) -> bool {
     }
 }
 
-fn single(of: &str, wire: Wire<'_>, depth: usize) -> Result<Value, String> {
+/// The tree would take too much memory; the budget knows it.
+fn refused(error: TooLarge) -> String {
+    error.to_string()
+}
+
+/// The list of a field, made if absent.
+fn list_in<'a>(
+    object: &'a mut Map<String, Value>,
+    name: &str,
+    budget: &Budget,
+) -> Result<&'a mut Vec<Value>, String> {
+    if !object.get(name).is_some_and(Value::is_array) {
+        budget.entry(object.len(), name.len()).map_err(refused)?;
+        object.insert(name.into(), Value::Array(Vec::new()));
+    }
+    let list = object.get_mut(name).and_then(Value::as_array_mut);
+    list.ok_or_else(|| format!("{name} is not a list"))
+}
+
+fn single(of: &str, wire: Wire<'_>, depth: usize, budget: &Budget) -> Result<Value, String> {
     Ok(match of {
-        "string" => wire.text()?.into(),
-        "bytes" => STANDARD.encode(wire.bytes()?).into(),
+        "string" => {
+            let text = wire.text()?;
+            budget.text(text.len()).map_err(refused)?;
+            text.into()
+        }
+        "bytes" => {
+            let bytes = wire.bytes()?;
+            budget.text(bytes.len().div_ceil(3) * 4).map_err(refused)?;
+            STANDARD.encode(bytes).into()
+        }
         "bool" => (wire.varint()? != 0).into(),
         // Negative numbers of 32 bits are written with 64: the upper half is their sign.
         "int32" => (wire.varint()? as i32).into(),
         "int64" => (wire.varint()? as i64).into(),
         "double" => json!(f64::from_bits(wire.fixed64()?)),
-        of => message(of, wire.bytes()?, depth + 1)?,
+        of => message(of, wire.bytes()?, depth + 1, budget)?,
     })
 }
 
-/// One item, or several numbers in the packed form.
-fn repeated(of: &str, wire: Wire<'_>, depth: usize) -> Result<Vec<Value>, String> {
+/// Adds one item, or several numbers in the packed form.
+fn repeated(
+    of: &str,
+    wire: Wire<'_>,
+    depth: usize,
+    budget: &Budget,
+    items: &mut Vec<Value>,
+) -> Result<(), String> {
     if let (Wire::Bytes(bytes), "bool" | "int32" | "int64") = (&wire, of) {
         let mut reader = Reader::new(bytes);
-        let mut items = Vec::new();
         while !reader.is_empty() {
-            items.push(single(of, Wire::Varint(reader.varint()?), depth)?);
+            let item = single(of, Wire::Varint(reader.varint()?), depth, budget)?;
+            budget.item(items.len()).map_err(refused)?;
+            items.push(item);
         }
-        return Ok(items);
+        return Ok(());
     }
-    Ok(vec![single(of, wire, depth)?])
+    budget.item(items.len()).map_err(refused)?;
+    items.push(single(of, wire, depth, budget)?);
+    Ok(())
 }
 
-fn entry(of: &str, bytes: &[u8], depth: usize) -> Result<(String, Value), String> {
+fn entry(of: &str, bytes: &[u8], depth: usize, budget: &Budget) -> Result<(String, Value), String> {
     let (mut key, mut value) = (String::new(), None);
     let mut reader = Reader::new(bytes);
     while let Some((number, wire)) = reader.next()? {
         match number {
-            1 => key = wire.text()?.to_owned(),
-            2 => value = Some(single(of, wire, depth)?),
+            1 => {
+                let text = wire.text()?;
+                budget.text(text.len()).map_err(refused)?;
+                key = text.to_owned();
+            }
+            2 => value = Some(single(of, wire, depth, budget)?),
             _ => {}
         }
     }
     match value {
         Some(value) => Ok((key, value)),
-        None => Ok((key, single(of, Wire::Bytes(&[]), depth)?)),
+        None => Ok((key, single(of, Wire::Bytes(&[]), depth, budget)?)),
     }
 }
 
 /// Messages whose JSON is not that of their fields.
-fn special(of: &str, bytes: &[u8]) -> Option<Result<Value, String>> {
+fn special(of: &str, bytes: &[u8], budget: &Budget) -> Option<Result<Value, String>> {
     Some(match of.rsplit_once('.').map_or("", |(_, name)| name) {
         "Time" => time(bytes, "%Y-%m-%dT%H:%M:%SZ"),
         "MicroTime" => time(bytes, "%Y-%m-%dT%H:%M:%S%.6fZ"),
         "Quantity" => first_bytes(bytes, |text| match text {
             b"" => Ok("0".into()),
-            text => Wire::Bytes(text).text().map(Value::from),
+            text => single("string", Wire::Bytes(text), 0, budget),
         }),
         "RawExtension" | "FieldsV1" | "JSON" => first_bytes(bytes, |text| match text {
             b"" => Ok(Value::Null),
-            text => serde_json::from_slice(text).map_err(|e| format!("embedded JSON: {e}")),
+            text => {
+                let read = parse::read(text, Fields::default(), budget);
+                let read = read.map_err(|error| format!("embedded JSON: {error}"))?;
+                Ok(read.object.tree)
+            }
         }),
-        "IntOrString" => int_or_string(bytes),
+        "IntOrString" => int_or_string(bytes, budget),
         _ => return None,
     })
 }
@@ -231,7 +290,7 @@ fn time(bytes: &[u8], form: &str) -> Result<Value, String> {
     Ok(time.strftime(form).to_string().into())
 }
 
-fn int_or_string(bytes: &[u8]) -> Result<Value, String> {
+fn int_or_string(bytes: &[u8], budget: &Budget) -> Result<Value, String> {
     let (mut is_text, mut number, mut text) = (false, 0, "");
     let mut reader = Reader::new(bytes);
     while let Some((field, wire)) = reader.next()? {
@@ -242,7 +301,11 @@ fn int_or_string(bytes: &[u8]) -> Result<Value, String> {
             _ => {}
         }
     }
-    Ok(if is_text { text.into() } else { number.into() })
+    if is_text {
+        budget.text(text.len()).map_err(refused)?;
+        return Ok(text.into());
+    }
+    Ok(number.into())
 }
 
 #[cfg(test)]

@@ -1,9 +1,10 @@
 //! WorkloadScanReport, of which only `spec` is stored. The rest is computed when it is read, from
 //! the Images and VulnerabilityReports that its containers' links lead to. What the database has to
 //! do for that is each engine's; what is decided is here: which resources belong together, how
-//! findings are counted ([`findings`]) and what a report says ([`report`]).
+//! findings are counted ([`findings`]), what a report says ([`report`]) and what it quotes ([`quotes`]).
 
 pub(crate) mod findings;
+pub(crate) mod quotes;
 pub(crate) mod report;
 
 use crate::facts::Facts;

@@ -1,12 +1,15 @@
 //! What a workload's report says, given what is known of its containers' images. The findings
-//! themselves are never read: a computed body refers to the blobs of the reports it quotes.
+//! themselves are never read: a computed body refers to the blobs of the reports it quotes. Containers with
+//! one image share one quote, however many there are.
 
 use super::findings::Counts;
+use super::quotes::Quotes;
 use bytes::{BufMut, BytesMut};
 use muster_apiserver::store::{Detail, Key};
-use muster_kind::{Body, Digest};
+use muster_kind::{Body, Quote};
 use serde_json::{Value, json};
 use std::collections::{BTreeSet, HashMap};
+use std::sync::Arc;
 
 /// A container of a stored report.
 #[derive(Debug)]
@@ -25,8 +28,8 @@ pub(crate) struct Known {
     pub(crate) images: HashMap<String, BTreeSet<Key>>,
     /// Which of them have a report, which is named like its image.
     pub(crate) scanned: HashMap<String, BTreeSet<Key>>,
-    /// Those reports, where more than their number is asked for.
-    pub(crate) reports: HashMap<String, Vec<(Key, Body)>>,
+    /// Those reports as they are quoted, where more than their number is asked for.
+    pub(crate) reports: Quotes,
     /// The findings of all platforms, each counted once.
     pub(crate) counts: HashMap<String, Counts>,
 }
@@ -43,24 +46,56 @@ pub(crate) fn containers(body: &Body) -> Vec<Container> {
     list.into_iter().flatten().map(container).collect()
 }
 
-/// Adds to a stored report what is computed.
+/// Half of some reports, at least one: for a lookup that quotes more than its budget.
+pub(crate) fn first_half<'a>(
+    bodies: &'a [Body],
+    containers: &'a [Vec<Container>],
+) -> (&'a [Body], &'a [Vec<Container>]) {
+    let half = (bodies.len() / 2).max(1);
+    (&bodies[..half], &containers[..half])
+}
+
+/// Adds what is computed to stored reports.
 pub(crate) fn complete(
+    bodies: &[Body],
+    containers: &[Vec<Container>],
+    mut known: Known,
+    detail: Detail,
+) -> Vec<Body> {
+    let quotes = std::mem::take(&mut known.reports).finish();
+    let both = bodies.iter().zip(containers);
+    both.map(|(stored, containers)| {
+        let quotes = (detail == Detail::Full).then_some(&quotes);
+        complete_one(stored, containers, &known, quotes)
+    })
+    .collect()
+}
+
+fn complete_one(
     stored: &Body,
     containers: &[Container],
     known: &Known,
-    detail: Detail,
+    quotes: Option<&HashMap<String, Arc<Quote>>>,
 ) -> Body {
     let Some((b'}', start)) = stored.text.split_last() else {
         return stored.clone();
     };
     let mut text = BytesMut::with_capacity(stored.text.len() + 256);
     text.put_slice(start);
-    let mut blobs = stored.blobs.clone();
-    if detail == Detail::Full {
+    let mut quoted = Vec::new();
+    if let Some(quotes) = quotes {
         text.put_slice(b",\"containers\":[");
         for (at, container) in containers.iter().enumerate() {
-            separate(at, &mut text);
-            quote(container, known, &mut text, &mut blobs);
+            if at > 0 {
+                text.put_u8(b',');
+            }
+            let name = json!(container.name);
+            text.put_slice(format!("{{\"name\":{name},\"vulnerabilityReports\":").as_bytes());
+            match container.link.as_ref().and_then(|link| quotes.get(link)) {
+                Some(quote) => quoted.push((text.len(), quote.clone())),
+                None => text.put_slice(b"[]"),
+            }
+            text.put_u8(b'}');
         }
         text.put_u8(b']');
     }
@@ -80,13 +115,8 @@ pub(crate) fn complete(
     Body {
         text: text.freeze(),
         revision_at: stored.revision_at,
-        blobs,
-    }
-}
-
-fn separate(at: usize, text: &mut BytesMut) {
-    if at > 0 {
-        text.put_u8(b',');
+        blobs: stored.blobs.clone(),
+        quotes: quoted,
     }
 }
 
@@ -117,35 +147,10 @@ fn progress(container: &Container, known: &Known) -> &'static str {
     }
 }
 
-/// Quotes the reports of a container's image.
-fn quote(
-    container: &Container,
-    known: &Known,
-    text: &mut BytesMut,
-    blobs: &mut Vec<(usize, Digest)>,
-) {
-    let name = json!(container.name);
-    text.put_slice(format!("{{\"name\":{name},\"vulnerabilityReports\":[").as_bytes());
-    let reports = container
-        .link
-        .as_ref()
-        .and_then(|link| known.reports.get(link));
-    for (at, (key, report)) in reports.into_iter().flatten().enumerate() {
-        separate(at, text);
-        let (namespace, name) = (json!(key.namespace), json!(key.name));
-        text.put_slice(format!("{{\"namespace\":{namespace},\"name\":{name}").as_bytes());
-        for field in ["imageMetadata", "report"] {
-            report.quote(field, text, blobs);
-        }
-        text.put_u8(b'}');
-    }
-    text.put_slice(b"]}");
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use muster_kind::FieldPath;
+    use muster_kind::{Digest, FieldPath};
 
     fn key(name: &str) -> Key {
         Key {
@@ -176,6 +181,16 @@ mod tests {
         });
         let stored = Body::encode(&tree, &[]);
         let (a, b) = ("art/r/a:1".to_owned(), "art/r/b:1".to_owned());
+        let mut reports = Quotes::new(usize::MAX);
+        for (link, name, digest) in [
+            (&a, "a-amd", &digests[0]),
+            (&a, "a-arm", &digests[1]),
+            (&b, "b-amd", &digests[0]),
+        ] {
+            reports
+                .add(link, &key(name), || Ok(report(name, digest)))
+                .unwrap();
+        }
         let known = Known {
             images: HashMap::from([
                 (a.clone(), BTreeSet::from([key("a-amd"), key("a-arm")])),
@@ -185,26 +200,21 @@ mod tests {
                 (a.clone(), BTreeSet::from([key("a-amd"), key("a-arm")])),
                 (b.clone(), BTreeSet::from([key("b-amd")])),
             ]),
-            reports: HashMap::from([
-                (
-                    a.clone(),
-                    vec![
-                        (key("a-amd"), report("a-amd", &digests[0])),
-                        (key("a-arm"), report("a-arm", &digests[1])),
-                    ],
-                ),
-                (
-                    b.clone(),
-                    vec![(key("b-amd"), report("b-amd", &digests[0]))],
-                ),
-            ]),
+            reports,
             counts: HashMap::from([
                 (a, Counts([1, 2, 0, 0, 0, 3])),
                 (b, Counts([0, 1, 0, 0, 7, 0])),
             ]),
         };
-        let containers = containers(&stored);
-        let brief = complete(&stored, &containers, &known, Detail::Brief).tree(5);
+        let asked = [containers(&stored)];
+        let stored = [stored];
+        let counts = Known {
+            images: known.images.clone(),
+            scanned: known.scanned.clone(),
+            counts: known.counts.clone(),
+            reports: Quotes::default(),
+        };
+        let brief = complete(&stored, &asked, counts, Detail::Brief)[0].tree(5);
         let summary =
             json!({"critical": 2, "high": 5, "medium": 0, "low": 0, "unknown": 7, "suppressed": 6});
         assert_eq!(brief["summary"], summary);
@@ -216,7 +226,9 @@ mod tests {
             messages,
             [&json!(null), &json!(null), &json!("gone"), &json!(null)]
         );
-        let full = complete(&stored, &containers, &known, Detail::Full);
+        let full = complete(&stored, &asked, known, Detail::Full).remove(0);
+        // Both containers with the first image share one text.
+        assert!(Arc::ptr_eq(&full.quotes[0].1, &full.quotes[2].1));
         let mut whole = BytesMut::new();
         full.render(5, &mut whole, |digest| format!("[{}]", digest.0[0]).into());
         let whole: Value = serde_json::from_slice(&whole).unwrap();

@@ -9,7 +9,7 @@ use super::fault::during;
 use super::text::indexed;
 use super::{body, write};
 use crate::computed::findings::{Counts, Findings};
-use crate::computed::report::{Container, Known, complete, containers};
+use crate::computed::report::{Container, Known, complete, containers, first_half};
 use crate::computed::{IMAGES, PORTION, REPORTS, Touched, WORKLOADS, concerned};
 use crate::facts::{Facts, LINK};
 use crate::prepare::{Outcome, Prepared};
@@ -157,16 +157,19 @@ pub(super) async fn compute(
         return Ok(bodies);
     }
     let asked: Vec<Vec<Container>> = bodies.iter().map(containers).collect();
-    let links = asked.iter().flatten().filter_map(|one| one.link.as_deref());
-    // By what the tables call them.
-    let links: HashMap<String, &str> = links.map(|link| (indexed(link), link)).collect();
-    let mut lease = connections.lease().await?;
-    let known = known(lease.connection(), &links, detail).await?;
-    lease.done();
-    let both = bodies.iter().zip(&asked);
-    Ok(both
-        .map(|(body, containers)| complete(body, containers, &known, detail))
-        .collect())
+    let (mut bodies, mut asked) = (&bodies[..], &asked[..]);
+    loop {
+        let links = asked.iter().flatten().filter_map(|one| one.link.as_deref());
+        // By what the tables call them.
+        let links: HashMap<String, &str> = links.map(|link| (indexed(link), link)).collect();
+        let mut lease = connections.lease().await?;
+        let known = known(lease.connection(), &links, detail).await?;
+        lease.done();
+        if !known.reports.exceeded() || bodies.len() == 1 {
+            return Ok(complete(bodies, asked, known, detail));
+        }
+        (bodies, asked) = first_half(bodies, asked);
+    }
 }
 
 const SNAPSHOT: &str = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY";
@@ -244,8 +247,7 @@ async fn known(
         let (link, key) = place(&row).map_err(&failed)?;
         let link = original(link);
         if detail == Detail::Full {
-            let report = (key.clone(), body::read(&row, 3)?);
-            known.reports.entry(link.clone()).or_default().push(report);
+            known.reports.add(&link, &key, || body::read(&row, 3))?;
         }
         known.scanned.entry(link).or_default().insert(key);
     }

@@ -7,7 +7,7 @@ use super::body::BodyRow;
 use super::fault::during;
 use super::touch;
 use crate::computed::findings::{Counts, Findings};
-use crate::computed::report::{Container, Known, complete, containers};
+use crate::computed::report::{Container, Known, complete, containers, first_half};
 use crate::computed::{IMAGES, REPORTS, Touched, WORKLOADS, concerned};
 use crate::facts::{Facts, LINK};
 use crate::prepare::Prepared;
@@ -112,18 +112,21 @@ pub(super) async fn compute(
         return Ok(bodies);
     }
     let asked: Vec<Vec<Container>> = bodies.iter().map(containers).collect();
-    let links: BTreeSet<&str> = asked
-        .iter()
-        .flatten()
-        .filter_map(|container| container.link.as_deref())
-        .collect();
-    let known = known(readers, &links, detail)
-        .await
-        .map_err(|fault| fault.into_store())?;
-    let both = bodies.iter().zip(&asked);
-    Ok(both
-        .map(|(body, containers)| complete(body, containers, &known, detail))
-        .collect())
+    let (mut bodies, mut asked) = (&bodies[..], &asked[..]);
+    loop {
+        let links: BTreeSet<&str> = asked
+            .iter()
+            .flatten()
+            .filter_map(|container| container.link.as_deref())
+            .collect();
+        let known = known(readers, &links, detail)
+            .await
+            .map_err(|fault| fault.into_store())?;
+        if !known.reports.exceeded() || bodies.len() == 1 {
+            return Ok(complete(bodies, asked, known, detail));
+        }
+        (bodies, asked) = first_half(bodies, asked);
+    }
 }
 
 const COUNTS: &str = "
@@ -185,8 +188,8 @@ async fn known(
     while let Some(row) = rows.try_next().await? {
         let (link, key) = place(&row)?;
         if detail == Detail::Full {
-            let report = (key.clone(), BodyRow::unpack(&row, 3).map_err(Fault::Store)?);
-            known.reports.entry(link.clone()).or_default().push(report);
+            let body = || BodyRow::unpack(&row, 3);
+            known.reports.add(&link, &key, body).map_err(Fault::Store)?;
         }
         known.scanned.entry(link).or_default().insert(key);
     }

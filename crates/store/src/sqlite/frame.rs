@@ -150,6 +150,7 @@ mod tests {
             text: Bytes::from_static(text.as_bytes()),
             revision_at: 2,
             blobs,
+            quotes: vec![],
         };
         let bodies = [
             Some(body("{\"ä\":\"☃\"}", vec![])),

@@ -1,5 +1,9 @@
 use super::*;
 
+fn read(bytes: &[u8]) -> Result<Value, String> {
+    decode(bytes, &Budget::default())
+}
+
 fn unpack(text: &str) -> Vec<u8> {
     STANDARD.decode(text).unwrap()
 }
@@ -63,7 +67,7 @@ fn bodies_recorded_from_kubectl_read_as_the_json_it_prints() {
             json!({"kind": "PodDisruptionBudget", "apiVersion": "policy/v1", "metadata": {"name": "pdb1"}, "spec": {"minAvailable": "50%", "selector": {"matchLabels": {"app": "x"}}}, "status": {"disruptionsAllowed": 0, "currentHealthy": 0, "desiredHealthy": 0, "expectedPods": 0}}),
         ),
     ] {
-        assert_eq!(decode(&unpack(body)), Ok(tree), "kubectl {command}");
+        assert_eq!(read(&unpack(body)), Ok(tree), "kubectl {command}");
     }
 }
 
@@ -87,7 +91,7 @@ fn reviews_recorded_from_kubectl_are_read() {
             json!({"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {}, "status": {"token": ""}}),
         ),
     ] {
-        assert_eq!(decode(&unpack(body)), Ok(tree));
+        assert_eq!(read(&unpack(body)), Ok(tree));
     }
 }
 
@@ -117,13 +121,27 @@ fn body(version: &str, kind: &str, raw: &[u8]) -> Vec<u8> {
 }
 
 #[test]
+fn a_body_that_would_be_a_large_tree_is_refused() {
+    let entry = |number: usize| field(2, &field(1, number.to_string().as_bytes()));
+    let data: Vec<u8> = (0..100_000).flat_map(entry).collect();
+    let messages = field(2, &field(2, b"").repeat(1_000_000));
+    let texts = field(1, &field(14, b"a").repeat(1_000_000));
+    for (kind, raw) in [("Pod", messages), ("Pod", texts), ("ConfigMap", data)] {
+        let budget = Budget::new(1_000_000);
+        assert!(decode(&body("v1", kind, &raw), &budget).is_err(), "{kind}");
+        assert!(budget.exceeded().is_some(), "{kind}");
+        assert!(budget.spent() < 1_100_000, "{kind}");
+    }
+}
+
+#[test]
 fn times_keep_their_precision() {
     let time = |nanos: u8| [vec![0x08, 0x80, 0xf2, 0xd6, 0xca, 0x06], vec![0x10, nanos]].concat();
     let spec = field(2, &[field(3, &time(0)), field(4, &time(0))].concat());
-    let tree = decode(&body("coordination.k8s.io/v1", "Lease", &spec)).unwrap();
+    let tree = read(&body("coordination.k8s.io/v1", "Lease", &spec)).unwrap();
     assert_eq!(tree["spec"]["acquireTime"], "2026-01-01T00:00:00.000000Z");
     let metadata = field(1, &[field(1, b"x"), field(8, &time(0))].concat());
-    let tree = decode(&body("v1", "ConfigMap", &metadata)).unwrap();
+    let tree = read(&body("v1", "ConfigMap", &metadata)).unwrap();
     assert_eq!(
         tree["metadata"],
         json!({"name": "x", "creationTimestamp": "2026-01-01T00:00:00Z"})
@@ -134,7 +152,7 @@ fn times_keep_their_precision() {
 fn pointers_keep_their_zeros_and_plain_fields_do_not() {
     // DeploymentSpec.replicas is a pointer, minReadySeconds is not.
     let spec = field(2, &[0x08, 0, 0x28, 0]);
-    let tree = decode(&body("apps/v1", "Deployment", &spec)).unwrap();
+    let tree = read(&body("apps/v1", "Deployment", &spec)).unwrap();
     assert_eq!(tree["spec"], json!({"replicas": 0}));
 }
 
@@ -142,7 +160,7 @@ fn pointers_keep_their_zeros_and_plain_fields_do_not() {
 fn options_are_read_whatever_their_version() {
     let options = [vec![0x08, 30], field(4, b"Foreground")].concat();
     for version in ["v1", "apps/v1", "meta.k8s.io/v1"] {
-        let tree = decode(&body(version, "DeleteOptions", &options)).unwrap();
+        let tree = read(&body(version, "DeleteOptions", &options)).unwrap();
         let expected = json!({
             "apiVersion": version, "kind": "DeleteOptions",
             "gracePeriodSeconds": 30, "propagationPolicy": "Foreground",
@@ -154,29 +172,29 @@ fn options_are_read_whatever_their_version() {
 #[test]
 fn hostile_bytes_are_refused() {
     let good = body("v1", "ConfigMap", &field(1, &field(1, b"x")));
-    assert!(decode(&good).is_ok());
+    assert!(read(&good).is_ok());
     for cut in 0..good.len() {
         // No panic; a cut between fields is a shorter message.
-        let _ = decode(&good[..cut]);
+        let _ = read(&good[..cut]);
     }
     for position in 0..good.len() {
         for value in [0, 0x7f, 0x80, 0xff] {
             let mut bytes = good.clone();
             bytes[position] = value;
-            let _ = decode(&bytes);
+            let _ = read(&bytes);
         }
     }
     assert!(
-        decode(b"{}")
+        read(b"{}")
             .unwrap_err()
             .contains("does not appear to be a protobuf message")
     );
-    let unknown = decode(&body("v1", "Nothing", b"")).unwrap_err();
+    let unknown = read(&body("v1", "Nothing", b"")).unwrap_err();
     assert_eq!(
         unknown,
         "no kind \"Nothing\" is registered for version \"v1\""
     );
-    assert!(decode(&body("v1", "ConfigMap", &field(1, &field(1, b"\xff")))).is_err());
+    assert!(read(&body("v1", "ConfigMap", &field(1, &field(1, b"\xff")))).is_err());
 }
 
 #[test]
@@ -189,7 +207,7 @@ fn nesting_is_bounded() {
     }
     let version = field(7, &field(4, &field(1, &schema)));
     let bytes = body(package, "CustomResourceDefinition", &field(2, &version));
-    assert_eq!(decode(&bytes), Err("message is nested too deeply".into()));
+    assert_eq!(read(&bytes), Err("message is nested too deeply".into()));
 }
 
 #[test]
