@@ -5,13 +5,12 @@ use super::seen::Seen;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use kube::api::{ApiResource, GroupVersionKind, ObjectMeta};
 use kube::core::Object;
+use muster_api::storage::MAX_CONTAINERS;
 use serde::Deserialize;
 use std::collections::HashMap;
 
 /// The longest part of a reference.
 const LONGEST: usize = 253;
-/// How many containers of a pod are looked at.
-const MOST_CONTAINERS: usize = 500;
 
 /// A pod as it comes over the wire.
 pub(crate) type Wire = Object<Spec, Status>;
@@ -144,7 +143,7 @@ impl Pod {
             let ids: HashMap<&str, &str> = got
                 .map(|got| (got.name.as_str(), got.image_id.as_str()))
                 .collect();
-            for one in asked.iter().take(MOST_CONTAINERS - found.len()) {
+            for one in asked.iter().take(MAX_CONTAINERS - found.len()) {
                 let image_id = ids.get(one.name.as_str()).copied().unwrap_or_default();
                 match Seen::read(&one.image, image_id) {
                     Ok(image) => found.push(Container {
@@ -218,7 +217,7 @@ mod tests {
         let strange = strange.unwrap();
         assert_eq!(
             (strange.owner, strange.containers.len()),
-            (None, MOST_CONTAINERS)
+            (None, MAX_CONTAINERS)
         );
         let bare = pod(json!({"metadata": {"name": "p"}, "spec": {"containers": []}})).unwrap();
         assert_eq!((bare.owner, bare.containers.len()), (None, 0));

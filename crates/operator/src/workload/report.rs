@@ -6,6 +6,7 @@ use super::seen::{Running, Seen};
 use crate::object::{WORKLOAD_REPORT, noted};
 use kube::api::ObjectMeta;
 use muster_api::guard::{MANAGED_BY, MANAGER, WORKLOAD_SCAN};
+use muster_api::storage::MAX_CONTAINERS;
 use muster_registry::Host;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
@@ -32,7 +33,8 @@ pub(crate) struct Place {
 }
 
 /// Puts the images of pods together by their workloads. Of an image of which one pod knows what runs
-/// and another does not yet, only what is known is kept.
+/// and another does not yet, only what is known is kept. A report can have a limited number of containers: of more,
+/// the first in the order of their names are kept.
 pub(crate) fn gather(
     pods: impl IntoIterator<Item = (Owner, Box<[Container]>)>,
 ) -> BTreeMap<Owner, Images> {
@@ -40,11 +42,23 @@ pub(crate) fn gather(
     for (workload, containers) in pods {
         workloads.entry(workload).or_default().extend(containers);
     }
-    for images in workloads.values_mut() {
+    for (workload, images) in &mut workloads {
         let is_known = |one: &&Container| one.image.running != Running::Unknown;
         let known = images.iter().filter(is_known).map(asked).collect();
         let known: HashSet<Asked> = known;
         images.retain(|one| one.image.running != Running::Unknown || !known.contains(&asked(one)));
+        if images.len() > MAX_CONTAINERS {
+            tracing::warn!(
+                kind = workload.kind,
+                name = workload.name,
+                containers = images.len(),
+                "a workload has too many containers for one report; some are not scanned"
+            );
+            *images = std::mem::take(images)
+                .into_iter()
+                .take(MAX_CONTAINERS)
+                .collect();
+        }
     }
     workloads
 }
@@ -177,7 +191,8 @@ impl Held {
         });
         Some(Held {
             workload: Owner::read(workload)?,
-            images: images.collect(),
+            // An older version wrote reports without a limit.
+            images: images.take(MAX_CONTAINERS).collect(),
         })
     }
 }
@@ -238,6 +253,28 @@ mod tests {
         let expected = [container("a", "app:1", &id), container("a", "app:2", "")];
         assert_eq!(found[&web], BTreeSet::from(expected));
         assert_eq!(found.len(), 2);
+    }
+
+    #[test]
+    fn a_report_has_no_more_containers_than_it_may_have() {
+        let web = owner("apps/v1", "Deployment", "web");
+        let pod = |number: usize| {
+            let name = format!("c{number:03}");
+            let one = |image: &str| container(&name, image, "");
+            (web.clone(), vec![one("app:1"), one("app:2")].into())
+        };
+        let found = gather((0..300).map(pod));
+        assert_eq!(found[&web].len(), MAX_CONTAINERS);
+        assert_eq!(found[&web].first().unwrap().name, "c000");
+        let mut held = Held {
+            workload: web,
+            images: found.into_values().next().unwrap(),
+        };
+        let more = container("d", "app:1", "");
+        held.images.insert(more);
+        let (report, _) = object("web", "deployment-web", &held, &[]);
+        let metadata = serde_json::from_value(report["metadata"].clone()).unwrap();
+        assert_eq!(Held::read(&metadata).unwrap().images.len(), MAX_CONTAINERS);
     }
 
     #[test]
