@@ -10,11 +10,13 @@ fn look_up(index: &OsvIndex) {
     for id in ["CVE-2025-1", "GHSA-1", ""] {
         let _ = index.vulnerability(id);
     }
-    for stream in ["npm", "pip", "go"] {
-        let _ = index.advisories(&Stream::Ecosystem(stream), "a");
-    }
-    for stream in ["debian 12", "ubuntu 18.04-ESM"] {
-        let _ = index.advisories(&Stream::Distribution(stream.into()), "a");
+    let languages = ["npm", "pip", "go"].map(Stream::Ecosystem);
+    let releases = ["debian 12", "ubuntu 18.04-ESM"];
+    let releases = releases.map(|name| Stream::Distribution(name.into()));
+    for stream in languages.iter().chain(&releases) {
+        for advisory in index.advisories(stream, "a").unwrap_or_default() {
+            let _ = (index.described(&advisory), advisory.aliases().count());
+        }
     }
 }
 

@@ -4,8 +4,9 @@ use muster_scan::image::Component;
 use muster_scan::matching::find;
 use muster_scan::os::{Family, Os};
 use muster_scan::package::{Detector, Package, Source};
+use muster_scan::report::Report;
 use muster_scan::sbom::Bill;
-use muster_scan::vulnerability::osv::{Compiled, Compiler, OsvIndex};
+use muster_scan::vulnerability::osv::{Compiled, Compiler, OsvIndex, OsvSet};
 use muster_scan::vulnerability::{Database, Severity, Status, Stream};
 use serde_json::{Value, json};
 use std::io::Cursor;
@@ -275,7 +276,259 @@ fn distributions_are_matched_in_the_stream_of_their_release() {
     assert!(left_out.keys().any(|reason| reason.contains("Red Hat")));
     let ubuntu = index.vulnerability("CVE-2025-1").unwrap().unwrap();
     assert_eq!(ubuntu.vendor_severity.get("ubuntu"), Some(&Severity::Low));
-    assert_eq!(ubuntu.title, "UBUNTU-CVE-2025-1 in a line");
+    // Seven records are about it, and each has its own title.
+    assert_eq!(ubuntu.title, "");
+    let stream = Stream::Distribution("ubuntu 24.04".into());
+    let advisories = index.advisories(&stream, "openssl").unwrap();
+    let described = index.described(&advisories[0]).unwrap().unwrap();
+    assert_eq!(described.title, "UBUNTU-CVE-2025-1 in a line");
+    assert_eq!(described.vendor_severity, ubuntu.vendor_severity);
+}
+
+/// The records behind "libcrypto3 of Alpine has CVE-2024-21193, a mysql security update".
+fn records_about_many() -> Vec<Value> {
+    let related: Vec<String> = (21_160..21_200)
+        .map(|number| format!("CVE-2024-{number}"))
+        .chain(["CVE-2024-5535".into(), "CVE-2024-11053".into()])
+        .collect();
+    let links = |urls: &[&str]| {
+        let links = urls.iter().map(|url| json!({"type": "WEB", "url": url}));
+        Value::from_iter(links)
+    };
+    let fips = "https://errata.example.org/9/ALSA-2024-9333.html";
+    vec![
+        record(
+            "ALSA-2025:1673",
+            json!({"related": related, "summary": "Important: mysql:8.0 security update",
+                "references": links(&[fips, "https://example.org/CVE-2024-21193"]),
+                "affected": [affected("AlmaLinux:9", "mysql-server", fixed("8.0.41-1.el9"))]}),
+        ),
+        record(
+            "ALSA-2024:9333",
+            json!({"related": ["CVE-2024-5535"], "summary": "Moderate: openssl security update",
+                "references": links(&[fips]),
+                "affected": [affected("AlmaLinux:9", "openssl-libs", fixed("1:3.2.2-6.el9_5"))]}),
+        ),
+        record(
+            "ALPINE-CVE-2024-5535",
+            json!({"upstream": ["CVE-2024-5535"], "summary": "", "details": "",
+                "affected": [affected("Alpine:v3.20", "openssl", fixed("3.3.1-r1"))]}),
+        ),
+        record(
+            "GHSA-aaaa-bbbb-cccc",
+            json!({"aliases": ["CVE-2024-5535", "CVE-2024-21193", "PYSEC-2024-1"],
+                "summary": "Memory disclosure in pyopenssl",
+                "affected": [affected("PyPI", "pyopenssl", fixed("24.2.0"))]}),
+        ),
+        record(
+            "CVE-2024-11053",
+            json!({"summary": "Credential leak", "references": links(&["https://example.org/leak"]),
+                "affected": [affected("npm", "curl", fixed("2.0.0"))]}),
+        ),
+    ]
+}
+
+#[test]
+fn a_finding_has_title_references_and_aliases_of_the_advisory_that_matched() {
+    let index = index(&records_about_many());
+    let source = |name: &str, version: &str| Package {
+        source: Some(Source {
+            name: "openssl".into(),
+            version: version.into(),
+        }),
+        ..Package::new(name, version)
+    };
+    let alma = || Some(Os::new(Family::Alma, "9.4"));
+    let alpine = Some(Os::new(Family::Alpine, "3.20.3"));
+    let (apk, rpm) = (Detector::Apk, Detector::Rpm);
+    let (mysql, fips) = (
+        "Important: mysql:8.0 security update",
+        "https://errata.example.org/9/ALSA-2024-9333.html",
+    );
+    for (bill, id, title, references, aliases) in [
+        (
+            bill(alpine, apk, source("libcrypto3", "3.3.1-r0")),
+            "CVE-2024-5535",
+            "",
+            json!(null),
+            json!(["ALPINE-CVE-2024-5535"]),
+        ),
+        (
+            bill(alma(), rpm, Package::new("openssl-libs", "1:3.0.7-1.el9")),
+            "CVE-2024-5535",
+            "Moderate: openssl security update",
+            json!([fips]),
+            json!(["ALSA-2024:9333"]),
+        ),
+        (
+            bill(alma(), rpm, Package::new("mysql-server", "8.0.36-1.el9")),
+            "CVE-2024-21193",
+            mysql,
+            json!([fips, "https://example.org/CVE-2024-21193"]),
+            json!(["ALSA-2025:1673"]),
+        ),
+        (
+            bill(alma(), rpm, Package::new("mysql-server", "8.0.36-1.el9")),
+            "CVE-2024-11053",
+            mysql,
+            json!([
+                fips,
+                "https://example.org/CVE-2024-21193",
+                "https://example.org/leak"
+            ]),
+            json!(["ALSA-2025:1673"]),
+        ),
+        (
+            bill(
+                None,
+                Detector::PythonPackage,
+                Package::new("pyopenssl", "24.1.0"),
+            ),
+            "CVE-2024-21193",
+            "Memory disclosure in pyopenssl",
+            json!(null),
+            json!(["GHSA-aaaa-bbbb-cccc", "PYSEC-2024-1"]),
+        ),
+        (
+            bill(None, Detector::NodePackage, Package::new("curl", "1.0.0")),
+            "CVE-2024-11053",
+            "Credential leak",
+            json!(["https://example.org/leak"]),
+            json!(null),
+        ),
+    ] {
+        let package = bill.components[0].package.name.clone();
+        let findings = find(&bill, &index).unwrap();
+        let report = Report::new(&bill, &findings, index.metadata(), None);
+        let report = serde_json::to_value(&report).unwrap();
+        let found = report["results"][0]["vulnerabilities"].as_array().unwrap();
+        let found = found.iter().find(|one| one["cve"] == id).unwrap();
+        assert_eq!(
+            found["title"].as_str().unwrap_or_default(),
+            title,
+            "{package} {id}"
+        );
+        assert_eq!(found["references"], references, "{package} {id}");
+        assert_eq!(found["aliases"], aliases, "{package} {id}");
+    }
+}
+
+#[test]
+fn files_of_several_origins_answer_like_one_file_in_any_order() {
+    let mut records = records_about_many();
+    records.push(record(
+        "GO-2024-1",
+        json!({"aliases": ["CVE-2024-5535"], "modified": "2024-01-01T00:00:00Z",
+            "affected": [affected("PyPI", "pyopenssl", fixed("9.9"))]}),
+    ));
+    let one = index(&records);
+    let parts = |order: &[usize]| {
+        let of = |at: &usize| self::index(&records[*at..*at + 1]);
+        OsvSet::new(order.iter().map(of).collect())
+    };
+    let (forth, back) = (parts(&[0, 1, 2, 3, 4, 5]), parts(&[5, 4, 3, 2, 1, 0]));
+    assert_eq!(forth.metadata(), back.metadata());
+    assert_eq!(
+        forth.metadata().updated_at.as_deref(),
+        Some("2024-01-01T00:00:00Z")
+    );
+    assert_ne!(
+        forth.metadata().revision,
+        parts(&[0, 1]).metadata().revision
+    );
+    let alone = parts(&[2]);
+    assert_eq!(alone.metadata(), index(&records[2..3]).metadata());
+    for (stream, package) in [
+        (Stream::Distribution("alma 9".into()), "mysql-server"),
+        (Stream::Distribution("alpine 3.20".into()), "openssl"),
+        (Stream::Ecosystem("pip"), "pyopenssl"),
+        (Stream::Ecosystem("npm"), "curl"),
+        (Stream::Ecosystem("npm"), "absent"),
+    ] {
+        let expected = one.advisories(&stream, package).unwrap();
+        for set in [&forth, &back] {
+            let found = set.advisories(&stream, package).unwrap();
+            assert_eq!(found, expected, "{stream:?} {package}");
+            assert_eq!(set.has(&stream).unwrap(), one.has(&stream).unwrap());
+            for advisory in &expected {
+                let told = |data: &dyn Database| data.described(advisory).unwrap().unwrap();
+                let (whole, told) = (told(&one), told(set));
+                assert_eq!(
+                    (told.title, told.references),
+                    (whole.title, whole.references)
+                );
+            }
+        }
+    }
+    // The record that is newer in one origin than in another is used.
+    let old = record(
+        "GHSA-1",
+        json!({"modified": "2025-01-01T00:00:00Z", "affected": [affected("npm", "a", fixed("1.0.0"))]}),
+    );
+    let new = record(
+        "GHSA-1",
+        json!({"modified": "2026-01-01T00:00:00Z", "affected": [affected("npm", "a", fixed("2.0.0"))]}),
+    );
+    let set = OsvSet::new([old, new].map(|one| index(&[one])).into());
+    let found = set.advisories(&Stream::Ecosystem("npm"), "a").unwrap();
+    assert_eq!(found.len(), 1);
+    assert_eq!(found[0].vulnerable_versions, ["< 2.0.0"]);
+}
+
+#[test]
+fn records_without_a_date_have_no_age() {
+    let zero = |id: &str| {
+        record(
+            id,
+            json!({"modified": "0001-01-01T00:00:00Z", "published": "1970-01-01T00:00:00Z",
+                "affected": [affected("npm", "a", fixed("1.0.0"))]}),
+        )
+    };
+    let undated = index(&[zero("GHSA-1")]);
+    assert_eq!(undated.metadata().updated_at, None);
+    let known = undated.vulnerability("GHSA-1").unwrap().unwrap();
+    assert_eq!((known.published, known.modified), (None, None));
+    let dated = index(&[
+        zero("GHSA-1"),
+        record(
+            "GHSA-2",
+            json!({"affected": [affected("npm", "b", fixed("1.0.0"))]}),
+        ),
+    ]);
+    assert_eq!(
+        dated.metadata().updated_at.as_deref(),
+        Some("2026-01-02T03:04:05Z")
+    );
+}
+
+#[test]
+fn an_archive_of_one_ecosystem_is_told_from_others() {
+    let one = |id: &str, ecosystems: &[&str]| {
+        let affected = ecosystems
+            .iter()
+            .map(|name| affected(name, "a", fixed("1.0")));
+        record(id, json!({"affected": Value::from_iter(affected)}))
+    };
+    for (records, ecosystem) in [
+        (
+            vec![one("A-1", &["PyPI"]), one("A-2", &["npm", "PyPI"])],
+            Some("PyPI"),
+        ),
+        (
+            vec![one("A-1", &["Debian:12", "Debian:13"])],
+            Some("Debian"),
+        ),
+        (vec![one("A-1", &["PyPI"]), one("A-2", &["npm"])], None),
+        (vec![one("A-1", &["PyPI", "npm"])], None),
+        (
+            vec![one("A-1", &["PyPI"]), one("A-2", &["Hex"])],
+            Some("PyPI"),
+        ),
+        (vec![], None),
+    ] {
+        let (_, compiled) = compile(&records);
+        assert_eq!(compiled.ecosystem.as_deref(), ecosystem, "{records:?}");
+    }
 }
 
 #[test]
