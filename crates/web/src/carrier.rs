@@ -234,3 +234,44 @@ async fn quoted(
         },
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn the_page_of_a_cve_is_not_that_of_another() {
+        // As a report of an older version has it, and as one that declares aliases.
+        let references = [
+            "https://example.org/CVE-2024-21193",
+            "https://example.org/ALSA-1-1.html",
+        ];
+        let finding = |more: &[&str]| -> Finding {
+            let finding =
+                json!({"cve": "CVE-2024-5535", "references": references, "aliases": more});
+            serde_json::from_value(finding).unwrap()
+        };
+        for (aliases, id, expected) in [
+            (&[][..], "CVE-2024-5535", true),
+            (&[], "CVE-2024-21193", false),
+            (&[], "ALSA-1-1.html", false),
+            (
+                &["ALSA-2024:9333", "CVE-2024-21193"],
+                "CVE-2024-21193",
+                false,
+            ),
+            (
+                &["ALSA-2024:9333", "CVE-2024-21193"],
+                "alsa-2024:9333",
+                true,
+            ),
+        ] {
+            let stock = Stock::default();
+            distil(&[finding(aliases)], &stock);
+            let meant = stock.meant(id);
+            let is_found = meant == [stock.name("CVE-2024-5535")];
+            assert_eq!((is_found, meant.is_empty()), (expected, !expected), "{id}");
+        }
+    }
+}

@@ -2,9 +2,14 @@
 //! results: those of another one are none.
 
 use muster_api::{image, link};
+use muster_scan::vulnerability::is_alias;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
+
+/// The most aliases that are read of a finding, and the longest.
+const MAX_ALIASES: usize = 32;
+const MAX_ALIAS: usize = 64;
 
 /// A finding.
 #[derive(Clone, Debug, Default, Deserialize, Serialize, PartialEq)]
@@ -12,6 +17,9 @@ use serde_json::{Value, json};
 pub struct Finding {
     /// Identifier of the vulnerability.
     pub cve: String,
+    /// Other identifiers, as the report has them; see [`Finding::aliases`].
+    #[serde(skip_serializing, rename = "aliases")]
+    pub declared: Vec<String>,
     /// Name of the package.
     pub package_name: String,
     /// Its version.
@@ -61,14 +69,12 @@ pub struct Finding {
 }
 
 impl Finding {
-    /// What else it is known as, which is where addresses to read more at end: `DSA-5649-1`,
-    /// `GHSA-rxwq-x6h5-x525`.
+    /// Other identifiers that the advisory declares: `DSA-5649-1`, `GHSA-rxwq-x6h5-x525`. One CVE is
+    /// never another name of another CVE. Reports of older versions declare none: the references that
+    /// they have are about other vulnerabilities too.
     pub fn aliases(&self) -> impl Iterator<Item = &str> {
-        let ends = self.references.iter().filter_map(|reference| {
-            let reference = reference.trim_end_matches('/');
-            reference.rsplit('/').next()
-        });
-        ends.filter(|end| is_identifier(end) && !end.eq_ignore_ascii_case(&self.cve))
+        let declared = self.declared.iter().take(MAX_ALIASES).map(String::as_str);
+        declared.filter(|alias| is_identifier(alias) && is_alias(alias, &self.cve))
     }
 
     /// Whether it is known by this identifier.
@@ -78,16 +84,14 @@ impl Finding {
     }
 }
 
-/// Whether somebody could call an advisory so: words and numbers with hyphens between, a word first.
+/// Whether a text can be the identifier of an advisory: letters and digits, with hyphens between. The
+/// name of a file is none.
 fn is_identifier(text: &str) -> bool {
     let is_sound = |c: char| c.is_ascii_alphanumeric() || "-_.:".contains(c);
-    let source = text.split('-').next().unwrap_or_default();
-    text.len() <= 40
+    text.len() <= MAX_ALIAS
         && text.contains('-')
         && text.chars().all(is_sound)
-        && (2..=8).contains(&source.len())
-        && source.chars().all(|c| c.is_ascii_alphabetic())
-        && text.chars().any(|c| c.is_ascii_digit())
+        && !text.ends_with(".html")
 }
 
 /// What somebody declared about a finding.
@@ -211,28 +215,68 @@ impl Findings {
 mod tests {
     use super::*;
 
+    /// As reports of older versions have it, with the references of another advisory.
+    fn old() -> Finding {
+        let finding = json!({
+            "cve": "CVE-2024-5535", "packageName": "libcrypto3",
+            "title": "Important: mysql:8.0 security update",
+            "references": [
+                "https://errata.example.org/9/ALSA-2024-9333.html",
+                "https://access.example.org/errata/RHSA-2025:1673/",
+                "https://example.org/CVE-2024-21193",
+                "https://example.org/advisories/GHSA-rxwq-x6h5-x525/",
+            ],
+        });
+        serde_json::from_value(finding).unwrap()
+    }
+
     #[test]
-    fn a_finding_answers_to_what_it_is_also_known_as() {
-        let references = [
-            "https://example.org/advisories/GHSA-rxwq-x6h5-x525/",
-            "https://example.org/security/dsa-5649-1",
-            "https://example.org/a-page-about-it",
-            "https://example.org/CVE-2024-3094",
-            "https://example.org/",
+    fn a_reference_is_no_alias() {
+        let finding = old();
+        assert_eq!(finding.aliases().collect::<Vec<_>>(), Vec::<&str>::new());
+        for (id, expected) in [
+            ("CVE-2024-5535", true),
+            ("cve-2024-5535", true),
+            ("CVE-2024-21193", false),
+            ("ALSA-2024-9333.html", false),
+            ("RHSA-2025:1673", false),
+            ("GHSA-rxwq-x6h5-x525", false),
+            ("", false),
+        ] {
+            assert_eq!(finding.is_called(id), expected, "{id}");
+        }
+    }
+
+    #[test]
+    fn a_finding_is_found_by_the_aliases_that_its_advisory_declares() {
+        let declared = [
+            "GHSA-rxwq-x6h5-x525",
+            "dsa-5649-1",
+            "CVE-2024-5535",
+            "CVE-2024-21193",
+            "cve-2024-11053",
+            "ALSA-2024-9333.html",
+            "ALASKERNEL-5.10-2024-1",
+            "a page",
+            "",
         ];
         let finding = Finding {
-            cve: "CVE-2024-3094".into(),
-            references: references.map(str::to_owned).into(),
-            ..Finding::default()
+            declared: declared.map(str::to_owned).into(),
+            ..old()
         };
         let aliases: Vec<&str> = finding.aliases().collect();
-        assert_eq!(aliases, ["GHSA-rxwq-x6h5-x525", "dsa-5649-1"]);
+        let expected = [
+            "GHSA-rxwq-x6h5-x525",
+            "dsa-5649-1",
+            "ALASKERNEL-5.10-2024-1",
+        ];
+        assert_eq!(aliases, expected);
         for (id, expected) in [
-            ("cve-2024-3094", true),
             ("ghsa-RXWQ-x6h5-x525", true),
             ("DSA-5649-1", true),
             ("DSA-5649", false),
-            ("", false),
+            ("CVE-2024-21193", false),
+            ("CVE-2024-11053", false),
         ] {
             assert_eq!(finding.is_called(id), expected, "{id}");
         }

@@ -194,8 +194,8 @@ impl Having {
     }
 }
 
-/// Whether a finding is one of those asked for: by its identifier, or by one that it is also known as
-/// where it says to read more.
+/// Whether a finding is one of those asked for: by its identifier, or by an alias that its advisory
+/// declares.
 fn is_any(finding: &Finding, ids: &[String]) -> bool {
     ids.iter().any(|id| finding.is_called(id))
 }
@@ -239,6 +239,28 @@ mod tests {
     }
 
     #[test]
+    fn a_cve_of_another_product_is_not_listed() {
+        let complete = "ScanComplete";
+        // libcrypto3 of Alpine, with the references of an advisory of AlmaLinux about mysql.
+        let openssl = json!([{
+            "cve": "CVE-2024-5535", "packageName": "libcrypto3", "installedVersion": "3.3.1-r1",
+            "aliases": ["ALPINE-CVE-2024-5535", "CVE-2024-21193"],
+            "references": ["https://example.org/CVE-2024-21193", "https://example.org/ALSA-2025:1673"],
+        }]);
+        for (asked, count) in [
+            ("CVE-2024-5535", 1),
+            ("ALPINE-CVE-2024-5535", 1),
+            ("CVE-2024-21193", 0),
+            ("ALSA-2025:1673", 0),
+        ] {
+            let mut join = Join::new(vec![asked.into()], None);
+            join.workload(&workload("a", "api", &[("main", "1", complete)]));
+            join.findings(findings("1", "amd", &openssl));
+            assert_eq!(join.end().workloads.len(), count, "{asked}");
+        }
+    }
+
+    #[test]
     fn workloads_meet_the_findings_of_what_they_run() {
         let mut join = Join::new(vec!["CVE-2024-1".into()], None);
         let complete = "ScanComplete";
@@ -256,8 +278,7 @@ mod tests {
         join.findings(findings("1", "amd", &one));
         join.findings(findings("1", "arm", &one));
         let also = json!([{
-            "cve": "CVE-2020-1", "packageName": "zlib",
-            "references": ["https://example.org/advisories/cve-2024-1/"],
+            "cve": "GHSA-2020-1", "packageName": "zlib", "aliases": ["CVE-2024-1"],
         }]);
         join.findings(findings("2", "amd", &also));
         join.findings(findings("3", "amd", &one));

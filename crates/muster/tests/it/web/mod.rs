@@ -189,6 +189,11 @@ fn every_page_shows_what_it_is_about() -> Result<()> {
             "/ui/vulnerabilities/CVE-2023-0001",
             &["not affected", "code is not present"],
         ),
+        // A reference to another CVE does not make it the same.
+        (
+            "/ui/vulnerabilities/CVE-2024-21193",
+            &["No image that you may see has it."],
+        ),
         // As others call them.
         (
             "/ui/vulnerabilities/dsa-5649-1",

@@ -260,16 +260,17 @@ fn finding(
     severity: &str,
     title: &str,
 ) -> Value {
-    // What the distribution calls its word on all of these.
-    let advisory = match package {
-        "xz-utils" => "https://example.org/security/DSA-5649-1",
-        "openssl" => "https://example.org/security/DSA-5764-1",
-        _ => "https://example.org/other",
+    // The advisories of the distribution.
+    let aliases: &[&str] = match package {
+        "xz-utils" => &["DSA-5649-1"],
+        "openssl" => &["DSA-5764-1"],
+        _ => &[],
     };
     json!({
         "cve": cve, "packageName": package, "installedVersion": installed, "fixedVersions": fixed,
         "severity": severity, "title": title, "purl": format!("pkg:deb/debian/{package}@{installed}"),
-        "references": ["https://example.org/xz", advisory, "javascript:alert(1)"], "diffID": "sha256:tools",
+        "references": ["https://example.org/xz", "https://example.org/CVE-2024-21193", "javascript:alert(1)"],
+        "aliases": aliases, "diffID": "sha256:tools",
         "description": format!("{title}. What this means in full is told by whoever found it. {STRANGE}"),
     })
 }
