@@ -2,10 +2,11 @@
 //! still what is there.
 
 use crate::error::Error;
+use crate::origins::{self, OriginInfo};
 use crate::part::{Kind, Note, Part, Stamp};
 use muster_scan::digest::Digest;
 use muster_scan::vulnerability::exploitation::{ExploitationData, Table};
-use muster_scan::vulnerability::osv::OsvIndex;
+use muster_scan::vulnerability::osv::OsvSet;
 use muster_scan::vulnerability::trivy_db::{METADATA, TrivyDatabase};
 use muster_scan::vulnerability::{Combined, Database, Summary};
 use serde::Serialize;
@@ -68,6 +69,9 @@ pub struct PartInfo {
     pub downloaded_at: Option<String>,
     /// Where it came from.
     pub origin: Option<String>,
+    /// The origins of OSV records, by name.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub origins: Vec<OriginInfo>,
     /// Bytes on disk.
     pub size: u64,
     /// Streams, sources and counts; of EPSS and known exploits the number of vulnerabilities.
@@ -77,7 +81,19 @@ pub struct PartInfo {
 /// One part, opened.
 enum Open {
     Database(Arc<dyn Database>),
+    Records(OsvSet, Vec<OriginInfo>),
     Table(Table),
+}
+
+impl PartInfo {
+    fn describe(&mut self, database: &dyn Database, place: &Path) -> Result<(), Error> {
+        let metadata = database.metadata();
+        self.revision = metadata.revision.clone();
+        self.updated_at = metadata.updated_at.clone();
+        self.next_update = metadata.next_update.clone();
+        self.summary = database.summary().map_err(Error::database(place))?;
+        Ok(())
+    }
 }
 
 impl Opened {
@@ -120,11 +136,13 @@ impl DataDirectory {
             };
             stamps[place] = Some(stamp);
             parts.push(kind);
+            let mut database = |database: Arc<dyn Database>| {
+                revisions += &format!("{kind:?} {}\n", database.metadata().revision);
+                databases.push(database);
+            };
             match open {
-                Open::Database(database) => {
-                    revisions += &format!("{kind:?} {}\n", database.metadata().revision);
-                    databases.push(database);
-                }
+                Open::Database(one) => database(one),
+                Open::Records(records, _) => database(Arc::new(records)),
                 Open::Table(table) => {
                     let revision = note.map(|note| note.revision).unwrap_or_default();
                     revisions += &format!("{kind:?} {revision}\n");
@@ -176,16 +194,18 @@ impl DataDirectory {
                 next_update: None,
                 downloaded_at: note.downloaded_at,
                 origin: Some(note.origin).filter(|origin| !origin.is_empty()),
+                origins: Vec::new(),
                 size: stamp.length(),
                 summary: Summary::default(),
             };
             match open {
-                Open::Database(database) => {
-                    let metadata = database.metadata();
-                    info.revision = metadata.revision.clone();
-                    info.updated_at = metadata.updated_at.clone();
-                    info.next_update = metadata.next_update.clone();
-                    info.summary = database.summary().map_err(Error::database(&place))?;
+                Open::Database(database) => info.describe(&*database, &place)?,
+                Open::Records(records, mut origins) => {
+                    origins.sort_by(|left, right| {
+                        (&left.name, &left.path).cmp(&(&right.name, &right.path))
+                    });
+                    info.origins = origins;
+                    info.describe(&records, &place)?;
                 }
                 Open::Table(table) => {
                     let date = table.date();
@@ -219,7 +239,6 @@ impl DataDirectory {
 /// Opens a part, whether it is in its place already or not.
 fn open(kind: Kind, part: Part) -> Result<Open, Error> {
     let path = part.path.clone();
-    let wrong = |problem: String| Error::damaged(&path, problem);
     match kind {
         Kind::Trivy => {
             let note = part.note.clone();
@@ -235,9 +254,10 @@ fn open(kind: Kind, part: Part) -> Result<Open, Error> {
             )))
         }
         Kind::Osv => {
-            let index = OsvIndex::open(Arc::new(part).data());
-            let index = index.map_err(|error| wrong(error.to_string()))?;
-            Ok(Open::Database(Arc::new(index)))
+            let origins = origins::read(&Arc::new(part))?;
+            let records = origins::combine(&origins, &path)?;
+            let origins = origins.into_iter().map(|origin| origin.info);
+            Ok(Open::Records(records, origins.collect()))
         }
         Kind::Epss | Kind::Kev => {
             let table = Table::open(Arc::new(part).data());

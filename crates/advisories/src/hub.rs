@@ -182,6 +182,7 @@ impl Hubs {
             downloaded_at: Some(now()),
             origin: hub.into(),
             metadata: serde_json::to_string(&memory).ok(),
+            pieces: Vec::new(),
         };
         let mut unfinished = Unfinished::begin(&self.path, "hub")?;
         let written = unfinished.write_all(&archive);

@@ -1,19 +1,21 @@
-//! Data from files that somebody brought: for machines without a network, and for sources of one's
-//! own. Files are known by what is in them. An import replaces what there was of the same kind.
+//! Data from files: for machines without a network, and for sources of one's own. Files are known by
+//! what is in them. An import replaces the data of the same kind, and of OSV records only those of the
+//! same origin.
 
 use crate::directory::{DataDirectory, check};
 use crate::error::Error;
-use crate::part::{Kind, Note, Part, Unfinished, now, sweep};
+use crate::origins::{self, Origin, OriginInfo};
+use crate::part::{Kind, Note, Part, Piece, Unfinished, now, sweep};
 use crate::progress::Progress;
 use crate::recognise::{Shape, shape};
 use flate2::read::MultiGzDecoder;
 use muster_bolt::Mapped;
 use muster_scan::archive::{ArchiveLimits, each_file};
 use muster_scan::digest::Digest;
-use muster_scan::vulnerability::Summary;
 use muster_scan::vulnerability::exploitation::Table;
-use muster_scan::vulnerability::osv::{Compiler, OsvIndex};
+use muster_scan::vulnerability::osv::Compiler;
 use muster_scan::vulnerability::trivy_db::{FILE, METADATA};
+use muster_scan::vulnerability::{Database, Summary};
 use serde::Serialize;
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
@@ -42,33 +44,103 @@ pub struct Imported {
     pub revision: String,
     /// How many records went in, where it is made of such.
     pub records: Option<u64>,
+    /// The origins of the records.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub origins: Vec<OriginInfo>,
+    /// Origins of the same names that these records replaced.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub replaced: Vec<OriginInfo>,
     /// Streams and counts of OSV records, and what was left out of them, by reason; of scores and
     /// known exploits their number.
     pub summary: Summary,
 }
 
+/// What an import of several paths did.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Import {
+    /// What was imported, in the order of the paths.
+    pub imported: Vec<Imported>,
+    /// Origins of OSV records that did not change.
+    pub kept: Vec<OriginInfo>,
+    /// Origins of OSV records that were removed and not replaced by others of their names.
+    pub removed: Vec<OriginInfo>,
+}
+
+/// A path that is read: data in its place already, or OSV records that are not yet.
+enum Ready {
+    Placed(Imported),
+    Records(Imported, Vec<Origin>),
+}
+
 impl DataDirectory {
-    /// Imports a file or directory: a Trivy database (`trivy.db` with `metadata.json`, or their
+    /// Imports one file or directory. See [`DataDirectory::import_all`].
+    pub fn import(&self, path: &Path, progress: &dyn Progress) -> Result<Imported, Error> {
+        let import = self.import_all(&[path.to_owned()], false, progress)?;
+        let imported = import.imported.into_iter().next();
+        imported.ok_or_else(|| Error::Unrecognised(path.to_owned()))
+    }
+
+    /// Imports files and directories: Trivy databases (`trivy.db` with `metadata.json`, or their
     /// archive), OSV records (a directory of them, an archive, or directories with an `all.zip`
     /// each), EPSS scores, a catalogue of known exploits, or the parts of another directory like
     /// this one.
-    pub fn import(&self, path: &Path, progress: &dyn Progress) -> Result<Imported, Error> {
+    ///
+    /// Each path is an origin of OSV records. All of them are replaced in one step, after the last path
+    /// was read, so an error changes none. Records of other origins are kept unless `replace_all`.
+    pub fn import_all(
+        &self,
+        paths: &[PathBuf],
+        replace_all: bool,
+        progress: &dyn Progress,
+    ) -> Result<Import, Error> {
         self.create()?;
         sweep(self.path());
+        let mut ready = Vec::new();
+        for path in paths {
+            ready.push(self.prepare(path, progress)?);
+        }
+        let of_path = |one: &Ready| match one {
+            Ready::Placed(_) => Vec::new(),
+            Ready::Records(_, origins) => origins.clone(),
+        };
+        let fresh: Vec<Origin> = ready.iter().flat_map(of_path).collect();
+        let mut import = Import::default();
+        if !fresh.is_empty() {
+            let replacement = origins::replace(self, &fresh, replace_all, progress)?;
+            (import.kept, import.removed) = (replacement.kept, replacement.removed);
+        }
+        for one in ready {
+            let imported = match one {
+                Ready::Placed(imported) => imported,
+                Ready::Records(mut imported, origins) => {
+                    imported.origins = origins.into_iter().map(|origin| origin.info).collect();
+                    let names: Vec<&str> = imported.origins.iter().map(|one| &*one.name).collect();
+                    let is_replaced = |one: &mut OriginInfo| names.contains(&&*one.name);
+                    imported.replaced = import.removed.extract_if(.., is_replaced).collect();
+                    imported
+                }
+            };
+            import.imported.push(imported);
+        }
+        Ok(import)
+    }
+
+    fn prepare(&self, path: &Path, progress: &dyn Progress) -> Result<Ready, Error> {
         let metadata = fs::metadata(path).map_err(Error::file("looking at", path))?;
         if metadata.is_dir() {
             return match path.join(FILE).is_file() {
-                true => self.import_bolt(&path.join(FILE)),
-                false => self.import_records(path, progress),
+                true => self.import_bolt(&path.join(FILE)).map(Ready::Placed),
+                false => self.read_records(path, progress),
             };
         }
-        match shape(path)?.ok_or_else(|| Error::Unrecognised(path.to_owned()))? {
+        let placed = match shape(path)?.ok_or_else(|| Error::Unrecognised(path.to_owned()))? {
             Shape::Bolt => self.import_bolt(path),
             Shape::Archive if has_database(path)? => self.import_archive(path),
-            Shape::Archive | Shape::Json => self.import_records(path, progress),
+            Shape::Archive | Shape::Json => return self.read_records(path, progress),
             Shape::Scores { compressed } => self.import_scores(path, compressed),
             Shape::Catalogue => self.import_catalogue(path),
-            Shape::Index => self.import_part(Kind::Osv, path),
+            Shape::Index => return read_compiled(path),
             Shape::Table => {
                 let is_catalogue = path
                     .file_name()
@@ -76,7 +148,8 @@ impl DataDirectory {
                 let kind = if is_catalogue { Kind::Kev } else { Kind::Epss };
                 self.import_part(kind, path)
             }
-        }
+        };
+        placed.map(Ready::Placed)
     }
 
     fn import_bolt(&self, path: &Path) -> Result<Imported, Error> {
@@ -113,13 +186,6 @@ impl DataDirectory {
     fn import_part(&self, kind: Kind, path: &Path) -> Result<Imported, Error> {
         let part = Arc::new(present(path)?);
         let data = part.data();
-        if kind == Kind::Osv {
-            let index = OsvIndex::open(part.data());
-            let index = index.map_err(|error| Error::damaged(path, error))?;
-            index
-                .verify()
-                .map_err(|error| Error::damaged(path, error))?;
-        }
         let revision = match &part.note {
             Some(note) => note.revision.clone(),
             None => Digest::of(data.as_ref()).to_string(),
@@ -174,14 +240,14 @@ impl DataDirectory {
         unfinished.place(&self.place(kind))
     }
 
-    fn import_records(&self, path: &Path, progress: &dyn Progress) -> Result<Imported, Error> {
+    fn read_records(&self, path: &Path, progress: &dyn Progress) -> Result<Ready, Error> {
         progress.begins("compiling OSV records", None);
         let outcome = self.compile(path, progress);
         progress.ends();
         outcome
     }
 
-    fn compile(&self, path: &Path, progress: &dyn Progress) -> Result<Imported, Error> {
+    fn compile(&self, path: &Path, progress: &dyn Progress) -> Result<Ready, Error> {
         let failed = |error| Error::file("compiling the records of", path)(error);
         let mut records = Records {
             compiler: Compiler::new().map_err(failed)?,
@@ -197,20 +263,43 @@ impl DataDirectory {
         if compiled.records == 0 {
             return Err(Error::Unrecognised(path.to_owned()));
         }
-        let note = Note {
-            revision: compiled.revision.clone(),
-            ..here(path)
+        let flushed = unfinished.flush();
+        flushed.map_err(Error::file("writing", unfinished.path()))?;
+        // What is mapped stays when its file is removed.
+        let data = Arc::new(present(unfinished.path())?).data();
+        let piece = Piece {
+            origin: origins::name(path, compiled.ecosystem.as_deref()),
+            path: origins::written(path),
+            imported_at: Some(now()),
+            length: data.as_ref().len() as u64,
         };
-        unfinished.seal(&note)?;
-        check(Kind::Osv, unfinished.path())?;
-        unfinished.place(&self.place(Kind::Osv))?;
-        Ok(Imported {
-            kind: Kind::Osv,
-            revision: compiled.revision,
+        let origin = Origin::new(piece, data, path)?;
+        let imported = Imported {
             records: Some(compiled.records),
             summary: compiled.summary,
-        })
+            ..imported(Kind::Osv, compiled.revision)
+        };
+        Ok(Ready::Records(imported, vec![origin]))
     }
+}
+
+/// The origins of another directory like this one.
+fn read_compiled(path: &Path) -> Result<Ready, Error> {
+    let part = Arc::new(present(path)?);
+    let origins = origins::read(&part)?;
+    for origin in &origins {
+        origin.verify(path)?;
+    }
+    let revision = origins::combine(&origins, path)?
+        .metadata()
+        .revision
+        .clone();
+    let counts = origins.iter().map(|origin| origin.info.records);
+    let imported = Imported {
+        records: Some(counts.fold(0, u64::saturating_add)),
+        ..imported(Kind::Osv, revision)
+    };
+    Ok(Ready::Records(imported, origins))
 }
 
 /// Records on their way from files.
@@ -300,6 +389,8 @@ fn imported(kind: Kind, revision: String) -> Imported {
         kind,
         revision,
         records: None,
+        origins: Vec::new(),
+        replaced: Vec::new(),
         summary: Summary::default(),
     }
 }

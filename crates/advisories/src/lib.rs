@@ -4,13 +4,15 @@
 //!
 //! Each kind of data is one file, which is replaced by renaming a whole, checked one over it. That
 //! is all the order there is: readers keep what they have mapped, updaters do not wait for one
-//! another, the last to finish wins, and whoever is killed leaves nothing but a file to be taken up
-//! again or thrown away.
+//! another, the last to finish wins, and a killed process leaves nothing but a file that is continued
+//! or deleted later. The file of OSV records holds several origins; imports of these wait for one
+//! another while they write.
 
 mod directory;
 mod error;
 pub mod hub;
 mod import;
+mod origins;
 mod part;
 mod progress;
 mod pull;
@@ -18,7 +20,8 @@ mod recognise;
 
 pub use directory::{DataDirectory, Info, Opened, PartInfo};
 pub use error::{Error, Failure};
-pub use import::Imported;
+pub use import::{Import, Imported};
+pub use origins::OriginInfo;
 pub use part::Kind;
 pub use progress::{Progress, Silent};
 pub use pull::{DEFAULT_REPOSITORIES, Outcome, Update};

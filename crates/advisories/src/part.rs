@@ -7,6 +7,7 @@ use muster_bolt::Mapped;
 use serde::{Deserialize, Serialize};
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufWriter, Seek, SeekFrom, Write};
+use std::ops::Range;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -70,6 +71,23 @@ pub(crate) struct Note {
     pub origin: String,
     /// What a Trivy database has beside it.
     pub metadata: Option<String>,
+    /// The compiled files of OSV records in the file, in this order.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub pieces: Vec<Piece>,
+}
+
+/// The compiled file of one origin within a file.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(crate) struct Piece {
+    /// Name of the origin.
+    pub origin: String,
+    /// The path that was imported.
+    pub path: String,
+    /// When it was imported.
+    pub imported_at: Option<String>,
+    /// Bytes of the compiled file.
+    pub length: u64,
 }
 
 /// Tells one state of a file from another, without reading it. While a file is mapped, no other can
@@ -118,12 +136,13 @@ pub(crate) struct Part {
     length: usize,
 }
 
-/// The data of a part alone.
-pub(crate) struct Data(Arc<Part>);
+/// The data of a part alone, or a piece of it.
+#[derive(Clone)]
+pub(crate) struct Data(Arc<Part>, Range<usize>);
 
 impl AsRef<[u8]> for Data {
     fn as_ref(&self) -> &[u8] {
-        self.0.map.get(..self.0.length).unwrap_or_default()
+        self.0.map.get(self.1.clone()).unwrap_or_default()
     }
 }
 
@@ -155,7 +174,12 @@ impl Part {
 
     /// The data.
     pub fn data(self: &Arc<Self>) -> Data {
-        Data(self.clone())
+        self.slice(0..self.length)
+    }
+
+    /// A piece of the data.
+    pub fn slice(self: &Arc<Self>, range: Range<usize>) -> Data {
+        Data(self.clone(), range.start..range.end.min(self.length))
     }
 
     /// The whole map, for a reader to whom what follows the data is no matter.

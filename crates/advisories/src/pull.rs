@@ -174,6 +174,7 @@ impl DataDirectory {
                 downloaded_at: Some(now()),
                 origin,
                 metadata: None,
+                pieces: Vec::new(),
             },
         );
         let installed = tokio::task::spawn_blocking(move || {

@@ -1,6 +1,7 @@
 //! What a file is, by what is in it and not by its name.
 
 use crate::error::Error;
+use crate::origins::MAGIC;
 use flate2::read::MultiGzDecoder;
 use muster_scan::archive::is_archive;
 use std::fs::File;
@@ -19,7 +20,7 @@ pub(crate) enum Shape {
     Bolt,
     /// Files in one: a Trivy database, or OSV records.
     Archive,
-    /// A compiled index of OSV records.
+    /// Compiled OSV records, of one origin or several.
     Index,
     /// A compiled list of scores or of known exploits.
     Table,
@@ -44,7 +45,7 @@ fn of_start(start: &[u8]) -> Option<Shape> {
     if start.get(16..20) == Some(&BOLT) {
         return Some(Shape::Bolt);
     }
-    if start.starts_with(b"MSTROSV1") {
+    if start.starts_with(b"MSTROSV1") || start.starts_with(MAGIC) {
         return Some(Shape::Index);
     }
     if start.starts_with(b"MSTREXP1") {

@@ -112,6 +112,7 @@ fn parts_that_are_damaged_on_disk_are_errors() {
             b"MSTRNOTE",
             b"\xff\xff\xff\xff\xff\xff\xff\xffMSTRNOTE",
             b"MSTROSV1",
+            b"MSTRSET1",
             b"MSTREXP1",
         ] {
             std::fs::write(&path, bytes).unwrap();

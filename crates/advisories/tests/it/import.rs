@@ -14,7 +14,7 @@ const SCORES: &str = "#model_version:v2025.03.14,score_date:2026-11-15T00:00:00+
 const CATALOGUE: &str = r#"{"title": "t", "catalogVersion": "2026.11.15", "dateReleased": "2026-11-15T10:00:00.000Z",
     "vulnerabilities": [{"cveID": "CVE-2025-1", "dateAdded": "2025-12-10"}]}"#;
 
-fn record(id: &str, ecosystem: &str, name: &str) -> String {
+pub fn record(id: &str, ecosystem: &str, name: &str) -> String {
     json!({"id": id, "modified": "2026-01-02T03:04:05Z", "summary": id, "affected": [{
         "package": {"ecosystem": ecosystem, "name": name},
         "ranges": [{"type": "ECOSYSTEM", "events": [{"introduced": "0"}, {"fixed": "9.0"}]}],
@@ -22,7 +22,7 @@ fn record(id: &str, ecosystem: &str, name: &str) -> String {
     .to_string()
 }
 
-fn zip(files: &[(&str, &str)]) -> Vec<u8> {
+pub fn zip(files: &[(&str, &str)]) -> Vec<u8> {
     let mut writer = zip::ZipWriter::new(Cursor::new(Vec::new()));
     for (name, text) in files {
         let options = zip::write::SimpleFileOptions::default();
@@ -32,7 +32,7 @@ fn zip(files: &[(&str, &str)]) -> Vec<u8> {
     writer.finish().unwrap().into_inner()
 }
 
-fn put(path: &Path, contents: impl AsRef<[u8]>) {
+pub fn put(path: &Path, contents: impl AsRef<[u8]>) {
     fs::create_dir_all(path.parent().unwrap()).unwrap();
     fs::write(path, contents).unwrap();
 }

@@ -9,14 +9,20 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 const DIRECTORY: &str = "MUSTER_TEST_DIRECTORY";
 const HOST: &str = "MUSTER_TEST_HOST";
-const STEPS: &str = "MUSTER_TEST_STEPS";
+pub const STEPS: &str = "MUSTER_TEST_STEPS";
 
 /// Dies at a step.
-struct Doomed {
+pub struct Doomed {
     steps: AtomicUsize,
 }
 
 impl Doomed {
+    pub fn of_environment() -> Result<Self> {
+        Ok(Doomed {
+            steps: AtomicUsize::new(std::env::var(STEPS)?.parse()?),
+        })
+    }
+
     fn step(&self) {
         if self.steps.fetch_sub(1, Ordering::Relaxed) == 0 {
             // No destructor runs, nothing is flushed.
@@ -45,9 +51,7 @@ async fn the_process_that_is_killed() -> Result<()> {
     let Ok(path) = std::env::var(DIRECTORY) else {
         return Ok(());
     };
-    let doomed = Doomed {
-        steps: AtomicUsize::new(std::env::var(STEPS)?.parse()?),
-    };
+    let doomed = Doomed::of_environment()?;
     let directory = DataDirectory::new(path.into());
     directory
         .update(&from(&[&std::env::var(HOST)?]), &doomed)

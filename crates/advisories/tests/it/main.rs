@@ -6,5 +6,6 @@ mod hostile;
 mod hub;
 mod import;
 mod killed;
+mod origins;
 mod support;
 mod update;

@@ -7,9 +7,10 @@ use super::reading::Reach;
 use crate::role;
 use anyhow::{Context, Result};
 use clap::{Args, Subcommand, ValueEnum};
-use muster_advisories::{Info, Outcome};
+use muster_advisories::{Imported, Info, OriginInfo, Outcome};
+use muster_scan::output::layout::plain;
 use std::io::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 #[derive(Args)]
@@ -24,10 +25,13 @@ enum Command {
     ///
     /// An interrupted download goes on where it stopped, and scans under way are not disturbed.
     Update(Update),
-    /// Bring data from files: a Trivy database, OSV records, EPSS scores, the KEV catalogue.
+    /// Import data from files: a Trivy database, OSV records, EPSS scores, the KEV catalogue.
+    ///
+    /// Each path is an origin of OSV records, named after its file or directory. An import replaces
+    /// the records of the same origin and keeps those of others.
     ///
     ///   muster db import trivy-db.tar.gz
-    ///   muster db import osv/all.zip
+    ///   muster db import Alpine.zip Go.zip PyPI.zip
     ///   muster db import epss_scores-current.csv.gz
     ///   muster db import known_exploited_vulnerabilities.json
     #[command(verbatim_doc_comment)]
@@ -54,9 +58,12 @@ struct Update {
 
 #[derive(Args)]
 struct Import {
-    /// Files or directories; what they are is seen by looking at them.
+    /// Files or directories. Their contents decide what they are.
     #[arg(required = true, value_name = "PATH")]
     paths: Vec<PathBuf>,
+    /// Remove the OSV records of all other origins.
+    #[arg(long)]
+    replace: bool,
     /// Show no progress.
     #[arg(short, long)]
     quiet: bool,
@@ -122,20 +129,52 @@ async fn update(command: Update) -> Result<()> {
 fn import(command: &Import) -> Result<()> {
     let bars = Bars::new(command.quiet);
     let directory = command.place.directory();
-    for path in &command.paths {
-        let imported = directory
-            .import(path, &bars)
-            .with_context(|| format!("importing {}", path.display()))?;
-        let mut line = format!("{}: {}", path.display(), imported.kind.name());
-        if let Some(records) = imported.records {
-            line += &format!(", {records} records");
-        }
-        writeln!(std::io::stdout(), "{line}")?;
+    let import = directory.import_all(&command.paths, command.replace, &bars);
+    let import = import.context("cannot import vulnerability data")?;
+    let mut out = std::io::stdout();
+    for (path, imported) in command.paths.iter().zip(&import.imported) {
+        writeln!(out, "{}", brought(path, imported))?;
         for (why, count) in &imported.summary.left_out {
             bars.say(&format!("left out: {count} ({why})"));
         }
     }
+    for (what, origins) in [("removed", &import.removed), ("kept", &import.kept)] {
+        for origin in origins {
+            writeln!(out, "{what}: {}", counted(origin))?;
+        }
+    }
     Ok(())
+}
+
+/// What an import brought from a path, and what that replaced.
+fn brought(path: &Path, imported: &Imported) -> String {
+    let mut line = format!("{}: {}", path.display(), imported.kind.name());
+    if let Some(count) = imported.records {
+        line += &format!(", {}", records(count));
+    }
+    if !imported.replaced.is_empty() {
+        let replaced: Vec<String> = imported.replaced.iter().map(counted).collect();
+        line += &format!("; replaced {}", replaced.join(", "));
+    }
+    line
+}
+
+fn counted(origin: &OriginInfo) -> String {
+    let imported = origin.downloaded_at.as_ref();
+    let imported = imported.map(|time| format!(", imported {time}"));
+    format!(
+        "{} ({}{})",
+        plain(&origin.name),
+        records(origin.records),
+        imported.unwrap_or_default()
+    )
+}
+
+fn records(count: u64) -> String {
+    match count {
+        1 => "1 record".to_owned(),
+        count => format!("{count} records"),
+    }
 }
 
 fn info(command: &Describe) -> Result<()> {
@@ -165,15 +204,15 @@ fn table(info: &Info) -> String {
         let mut line = |name: &str, value: String| text += &format!("  {name:14} {value}\n");
         line("revision", part.revision.clone());
         if let Some(origin) = &part.origin {
-            line("from", origin.clone());
+            line("from", plain(origin));
         }
+        line("made", dated(part.updated_at.as_deref(), now));
         for (name, time) in [
-            ("made", &part.updated_at),
             ("fetched", &part.downloaded_at),
             ("next expected", &part.next_update),
         ] {
-            if let Some(time) = time {
-                line(name, format!("{time}{}", distance(time, now)));
+            if time.is_some() {
+                line(name, dated(time.as_deref(), now));
             }
         }
         let summary = &part.summary;
@@ -197,8 +236,20 @@ fn table(info: &Info) -> String {
         for (why, count) in &summary.left_out {
             line("left out", format!("{count} ({why})"));
         }
+        for origin in &part.origins {
+            let made = dated(origin.updated_at.as_deref(), now);
+            line("origin", format!("{}, made {made}", counted(origin)));
+        }
     }
     text
+}
+
+/// A date with its distance from now.
+fn dated(time: Option<&str>, now: jiff::Timestamp) -> String {
+    match time {
+        Some(time) => format!("{time}{}", distance(time, now)),
+        None => "unknown".to_owned(),
+    }
 }
 
 /// How long ago a time was, or how soon it will be.

@@ -140,6 +140,38 @@ fn data_is_brought_along_where_there_is_no_network() -> Result<()> {
         .filter_map(|part| part["kind"].as_str())
         .collect();
     assert_eq!(kinds, ["trivy", "osv", "epss", "kev"]);
+    // Records of another origin are added, those of the same are replaced.
+    let other = json!({"id": "GHSA-1", "modified": "0001-01-01T00:00:00Z", "affected": [{
+        "package": {"ecosystem": "npm", "name": "left-pad"},
+        "ranges": [{"type": "SEMVER", "events": [{"introduced": "0"}]}],
+    }]});
+    std::fs::write(work.join("mine.json"), other.to_string())?;
+    let told = desk.told(&["db", "import", "mine.json"])?;
+    ensure!(
+        told.contains("mine.json: OSV records, 1 record\n"),
+        "{told}"
+    );
+    ensure!(told.contains("kept: osv (1 record, imported "), "{told}");
+    let told = desk.told(&["db", "import", "osv"])?;
+    ensure!(
+        told.contains("; replaced osv (1 record, imported "),
+        "{told}"
+    );
+    ensure!(told.contains("kept: mine.json (1 record, "), "{told}");
+    let table = desk.told(&["db", "info"])?;
+    for line in [
+        "mine.json (1 record",
+        "made unknown",
+        "osv (1 record",
+        "made 2026-01-01",
+    ] {
+        ensure!(table.contains(line), "no {line} in {table}");
+    }
+    let table = desk.told(&["scan", "--offline", "root"])?;
+    ensure!(table.contains("CVE-2025-0009"), "{table}");
+    let told = desk.told(&["db", "import", "--replace", "mine.json"])?;
+    ensure!(told.contains("; replaced mine.json ("), "{told}");
+    ensure!(told.contains("removed: osv (1 record"), "{told}");
     std::fs::write(work.join("poem.txt"), "The fog comes on little cat feet.")?;
     let (code, told) = desk.refused(&["db", "import", "poem.txt"])?;
     ensure!(code == Some(1) && told.contains("poem.txt"), "{told}");
