@@ -8,17 +8,20 @@
 
 mod error;
 mod functions;
+mod head;
 mod left;
 mod library;
 mod metadata;
 mod negation;
 mod nesting;
+mod old;
 mod program;
 mod read;
 mod rewrite;
 mod show;
 mod source;
 mod text;
+mod token;
 mod walk;
 mod watch;
 
@@ -35,7 +38,7 @@ use serde::Deserialize;
 use std::time::Duration;
 
 /// Changes when what the engine answers may change: part of what answers are remembered by.
-pub const VERSION: &str = "regorus-0.14.1+2";
+pub const VERSION: &str = "regorus-0.14.1+3";
 
 /// The text of a module.
 #[derive(Clone, Copy, Debug)]

@@ -3,9 +3,11 @@
 //! use up.
 
 use crate::error::{LoadError, Names};
-use crate::{Module, nesting, walk};
+use crate::token::Tokens;
+use crate::{Module, head, nesting, old, walk};
 use regorus::unstable::{Module as Tree, Ref, Rule, RuleHead};
 use regorus::{Engine, PolicyLengthConfig};
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::num::{NonZeroU32, NonZeroUsize};
 
@@ -22,6 +24,8 @@ const STACK: usize = LENGTH * 4096;
 /// A module that was read.
 pub(crate) struct Read<'m> {
     pub(crate) module: Module<'m>,
+    /// What the parser read: the module with [values](head) for its bare function heads.
+    pub(crate) text: Cow<'m, str>,
     pub(crate) tree: Ref<Tree>,
     /// Whether it is in the old syntax.
     pub(crate) is_old: bool,
@@ -54,7 +58,8 @@ impl Read<'_> {
     }
 }
 
-/// Reads a module as v1, or as v0 if it is none; one that imports `rego.v1` is never v0.
+/// Reads a module as v1, or as v0 if it is none. One that imports `rego.v1`, or that v0 would
+/// [take for something else](old), is never v0: the error is that of v1.
 pub(crate) fn parse<'m>(module: &Module<'m>) -> Result<Read<'m>, LoadError> {
     let unreadable = |why: String| LoadError::Unreadable {
         module: module.name.to_owned(),
@@ -68,15 +73,18 @@ pub(crate) fn parse<'m>(module: &Module<'m>) -> Result<Read<'m>, LoadError> {
         let why = "the brackets of the module are nested too deeply";
         return Err(unreadable(why.into()));
     }
+    let tokens = Tokens::read(module.text);
+    let text = head::complete(module.text, &tokens);
     let read = |is_old: bool| {
         let (mut engine, mut names) = (engine(), Names::default());
         engine.set_rego_v0(is_old);
-        let added = engine.add_policy(names.add(module.name), module.text.into());
+        let added = engine.add_policy(names.add(module.name), text.to_string());
         added.map_err(|error| names.wrong(&error))?;
         let tree = engine.get_modules().first().cloned();
         let tree = tree.ok_or_else(|| unreadable("there is no module".into()))?;
         Ok(Read {
             module: *module,
+            text: text.clone(),
             tree,
             is_old,
         })
@@ -85,7 +93,11 @@ pub(crate) fn parse<'m>(module: &Module<'m>) -> Result<Read<'m>, LoadError> {
     match read(false) {
         Ok(read) => Ok(read),
         Err(error) if module.text.lines().any(modern) => Err(error),
-        Err(error) => read(true).map_err(|_| error),
+        Err(error) if old::uses_keywords(&tokens) => Err(error),
+        Err(error) => match read(true) {
+            Ok(read) if !old::is_refused(&read.tree) => Ok(read),
+            _ => Err(error),
+        },
     }
 }
 

@@ -47,7 +47,7 @@ pub(crate) fn add(
 }
 
 fn rewrite(read: &Read<'_>, globals: &BTreeSet<String>, prefix: &str) -> Result<String, LoadError> {
-    let text = read.module.text;
+    let text = read.text.as_ref();
     let mut rewriter = Rewriter {
         text,
         marks: Marks::read(text),

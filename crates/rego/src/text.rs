@@ -2,6 +2,7 @@
 //! they are; but not of what is in parentheses or begins or ends with a string, and not where an object
 //! begins. This is what is missing.
 
+use crate::token::{Kind, Tokens};
 use regorus::unstable::Expr;
 use std::collections::HashMap;
 use std::ops::Range;
@@ -21,38 +22,16 @@ impl Marks {
     /// Reads a module.
     pub(crate) fn read(text: &str) -> Marks {
         let mut marks = Marks::default();
-        let mut open = Vec::new();
-        let mut bytes = text.bytes().enumerate();
-        while let Some((at, byte)) = bytes.next() {
-            match byte {
-                b'#' => {
-                    bytes.find(|(_, byte)| *byte == b'\n');
-                }
-                b'`' => {
-                    if let Some((end, _)) = bytes.find(|(_, byte)| *byte == b'`') {
-                        marks.string(at, end);
-                    }
-                }
-                b'"' => {
-                    while let Some((end, byte)) = bytes.next() {
-                        match byte {
-                            b'"' => {
-                                marks.string(at, end);
-                                break;
-                            }
-                            b'\n' => break,
-                            b'\\' => {
-                                bytes.next();
-                            }
-                            _ => {}
-                        }
-                    }
-                }
-                b'[' | b'{' | b'(' => open.push(at),
-                b']' | b'}' | b')' => {
-                    if let Some(opened) = open.pop() {
-                        marks.opening.insert(at, opened);
-                        marks.closing.insert(opened, at);
+        let tokens = Tokens::read(text);
+        for (number, token) in tokens.iter().enumerate() {
+            let (start, end) = (token.range.start, token.range.end);
+            match token.kind {
+                Kind::String => marks.string(start, end - 1),
+                Kind::Close => {
+                    let opened = tokens.partner(number).and_then(|open| tokens.get(open));
+                    if let Some(opened) = opened.map(|token| token.range.start) {
+                        marks.opening.insert(start, opened);
+                        marks.closing.insert(opened, start);
                     }
                 }
                 _ => {}

@@ -3,4 +3,5 @@
 mod apart;
 mod conformance;
 mod hostile;
+mod mixed;
 mod program;

@@ -7,7 +7,7 @@ use muster_rego::{
 use serde_json::json;
 use std::time::Duration;
 
-fn load(text: &str, libraries: &[(&str, &str)]) -> Result<Program, LoadError> {
+pub(crate) fn load(text: &str, libraries: &[(&str, &str)]) -> Result<Program, LoadError> {
     let libraries: Vec<Module<'_>> = libraries
         .iter()
         .map(|(name, text)| Module { name, text })
