@@ -6,7 +6,8 @@ use crate::object::REGISTRY;
 use crate::work::{Operator, Trouble};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use kube::api::{ApiResource, DynamicObject, GroupVersionKind};
+use jiff::Timestamp;
+use kube::api::{ApiResource, DynamicObject, GroupVersionKind, ObjectMeta};
 use kube::{Api, ResourceExt};
 use muster_api::Platform;
 use muster_api::guard::WORKLOAD_SCAN;
@@ -106,6 +107,58 @@ pub(crate) async fn open(
         Some(object) => Ok(Some(reach(operator, namespace, &object).await?)),
         None => Ok(None),
     }
+}
+
+/// When the Secrets with the credentials of a Registry, or what names them, were last written. A write
+/// that leaves no trace in `managedFields` is not seen.
+pub(crate) async fn written(
+    operator: &Operator,
+    object: &DynamicObject,
+) -> Result<Option<Timestamp>, Trouble> {
+    let namespace = object.namespace().unwrap_or_default();
+    let api = |kind: &str, within: &str| -> Api<DynamicObject> {
+        let resource = ApiResource::from_gvk(&GroupVersionKind::gvk("", "v1", kind));
+        Api::namespaced_with(operator.client().clone(), within, &resource)
+    };
+    let named = object.data["spec"]["authSecret"].as_str();
+    if let Some(name) = named.filter(|name| !name.is_empty()) {
+        let within = match object
+            .labels()
+            .get(WORKLOAD_SCAN)
+            .is_some_and(|is| is == "true")
+        {
+            true => operator.installation(),
+            false => &namespace,
+        };
+        let secret = api("Secret", within).get_metadata_opt(name).await?;
+        return Ok(secret.and_then(|secret| last_write(&secret.metadata)));
+    }
+    let Some(account) = api("ServiceAccount", &namespace).get_opt("default").await? else {
+        return Ok(None);
+    };
+    let mut latest = last_write(&account.metadata);
+    for name in names(&account) {
+        let secret = api("Secret", &namespace).get_metadata_opt(name).await?;
+        latest = latest.max(secret.and_then(|secret| last_write(&secret.metadata)));
+    }
+    Ok(latest)
+}
+
+/// When an object was last written, its status aside.
+fn last_write(metadata: &ObjectMeta) -> Option<Timestamp> {
+    let fields = metadata.managed_fields.iter().flatten();
+    let writes = fields.filter(|entry| entry.subresource.is_none());
+    let times = writes.filter_map(|entry| entry.time.as_ref());
+    let times = times.chain(&metadata.creation_timestamp);
+    times.map(|time| time.0).max()
+}
+
+/// The pull secrets of a ServiceAccount.
+fn names(account: &DynamicObject) -> impl Iterator<Item = &str> {
+    let named = account.data["imagePullSecrets"].as_array();
+    let names = named.into_iter().flatten();
+    let names = names.filter_map(|secret| secret["name"].as_str());
+    names.take(MOST_PULL_SECRETS)
 }
 
 /// The host of a Registry, if it names one.
@@ -261,12 +314,7 @@ async fn pull_secrets(
     let Some(account) = api.get_opt("default").await? else {
         return Ok(all);
     };
-    let named = account.data["imagePullSecrets"].as_array();
-    let named = named.into_iter().flatten();
-    for name in named
-        .filter_map(|secret| secret["name"].as_str())
-        .take(MOST_PULL_SECRETS)
-    {
+    for name in names(&account) {
         match credentials(operator, namespace, name, key).await {
             Ok(one) => all = all.and(one),
             Err(Trouble::Permanent(why)) => tracing::debug!(why, "a pull secret is left out"),

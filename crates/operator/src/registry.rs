@@ -6,6 +6,7 @@ mod growth;
 mod hold;
 mod plan;
 pub(crate) mod reconcile;
+mod retry;
 mod run;
 mod status;
 pub(crate) mod targets;

@@ -4,6 +4,7 @@
 //! is due.
 
 use super::growth::{self, Parts};
+use super::retry::Last;
 use super::run::{Outcome, Run};
 use super::targets::{REQUEST, Targets};
 use crate::message::JobKind;
@@ -27,6 +28,8 @@ pub(crate) struct Registry<'a> {
     managed: bool,
     pub(crate) spec: &'a Value,
     pub(crate) status: &'a Value,
+    /// When the Secret with its credentials was last written, if that matters.
+    pub(crate) secret_written: Option<Timestamp>,
     /// Who asked for a scan, and of what.
     requests: BTreeMap<String, String>,
 }
@@ -65,6 +68,8 @@ pub(crate) enum Why {
     Grown { generation: i64 },
     /// The interval is over.
     Due { at: Timestamp },
+    /// The last scan failed.
+    Retry { at: Timestamp },
 }
 
 impl<'a> Registry<'a> {
@@ -89,6 +94,7 @@ impl<'a> Registry<'a> {
             managed,
             spec: &object.data["spec"],
             status: &object.data["status"],
+            secret_written: None,
             requests: requests
                 .map(|(key, value)| (key.clone(), value.clone()))
                 .collect(),
@@ -103,6 +109,14 @@ impl<'a> Registry<'a> {
                 .map(str::to_owned)
                 .collect(),
         )
+    }
+
+    /// A condition of its status.
+    pub(super) fn condition(&self, kind: &str) -> Option<&'a Value> {
+        let conditions = self.status["conditions"].as_array()?;
+        conditions
+            .iter()
+            .find(|condition| condition["type"] == kind)
     }
 
     fn time(&self, pointer: &str) -> Option<Timestamp> {
@@ -128,9 +142,10 @@ pub(crate) fn plan(registry: &Registry<'_>, runs: &[Run], now: Timestamp) -> Pla
     plan.next_discovery = calendar
         .and_then(|calendar| calendar.next(now))
         .map(Calendar::noticed);
+    let last = Last::of(registry, runs);
     let due = schedule::interval(registry.spec)
         .filter(|_| !busy)
-        .map(|interval| due(registry, runs, interval));
+        .map(|interval| due(registry, last.as_ref(), interval));
     plan.next_scan = due;
     plan.wake = plan.next_discovery.into_iter().chain(due).min();
     grow(&mut plan, registry, runs, busy, now);
@@ -151,7 +166,10 @@ pub(crate) fn plan(registry: &Registry<'_>, runs: &[Run], now: Timestamp) -> Pla
         return plan;
     }
     if let Some(at) = due.filter(|due| *due <= now) {
-        let why = Why::Due { at };
+        let why = match last.is_some_and(|last| last.has_failed) {
+            true => Why::Retry { at },
+            false => Why::Due { at },
+        };
         plan.covered = Some(growth::parts(registry.spec));
         plan.start = Some(Start::Scan {
             why,
@@ -204,20 +222,18 @@ fn grow(plan: &mut Plan, registry: &Registry<'_>, runs: &[Run], busy: bool, now:
     }
 }
 
-/// When the next scan is due: an interval after the last one of everything ended.
-fn due(registry: &Registry<'_>, runs: &[Run], interval: SignedDuration) -> Timestamp {
-    let full = runs
-        .iter()
-        .filter(|run| run.kind == JobKind::ScanJob && run.full);
-    let ended = full.filter_map(|run| {
-        run.outcome
-            .as_ref()
-            .map(|_| run.ended.unwrap_or(run.created))
-    });
-    let last = ended.chain(registry.time("/lastScan/completionTime")).max();
-    // Without one, a little after it was created.
-    let last = last.or_else(|| registry.created.checked_sub(interval).ok());
-    schedule::scan_due(last.unwrap_or(Timestamp::MIN), interval, &registry.uid)
+/// When the next scan is due: a pause after the last one of everything ended, which is an interval
+/// if that succeeded.
+fn due(registry: &Registry<'_>, last: Option<&Last<'_>>, interval: SignedDuration) -> Timestamp {
+    let (ended, pause) = match last {
+        Some(last) => (last.ended, last.pause(registry, interval)),
+        // Without one, a little after it was created.
+        None => {
+            let before = registry.created.checked_sub(interval);
+            (before.unwrap_or(Timestamp::MIN), interval)
+        }
+    };
+    schedule::scan_due(ended, pause, &registry.uid)
 }
 
 /// The discoveries that are kept no longer.

@@ -4,6 +4,7 @@
 use super::bond::Need;
 use super::hold;
 use super::plan::{Plan, Registry, Start, Why, plan};
+use super::retry::Last;
 use super::run::Run;
 use super::status::{self, Probe, spell};
 use super::targets::Targets;
@@ -39,6 +40,8 @@ struct Context {
     operator: Arc<Operator>,
     /// When the last jobs were started.
     started: Mutex<VecDeque<Instant>>,
+    /// When this process began to reconcile.
+    began: Timestamp,
 }
 
 /// Reconciles until `stop`.
@@ -51,8 +54,9 @@ pub(crate) async fn run(operator: Arc<Operator>, stop: CancellationToken) {
     };
     let all = watcher::Config::default;
     let context = Arc::new(Context {
-        operator,
+        operator: operator.clone(),
         started: Mutex::default(),
+        began: Timestamp::now(),
     });
     // A job tells of every image; its Registry need not look each time.
     let calm = Config::default()
@@ -72,7 +76,7 @@ pub(crate) async fn run(operator: Arc<Operator>, stop: CancellationToken) {
             registry_of,
         )
         .with_config(calm);
-    controller::run("Registries", controller, reconcile, context, stop).await;
+    controller::run(REGISTRY, controller, reconcile, context, operator, stop).await;
 }
 
 /// A Registry that changed while we looked at it is looked at again.
@@ -97,7 +101,10 @@ async fn reconcile(seen: Arc<DynamicObject>, context: Arc<Context>) -> Result<Ac
 async fn look(object: &DynamicObject, context: &Context) -> Result<Action, Trouble> {
     let operator = &context.operator;
     let runs = load(operator, object).await?;
-    let registry = Registry::read(object);
+    let mut registry = Registry::read(object);
+    if Last::of(&registry, &runs).is_some_and(|last| last.has_failed) {
+        registry.secret_written = access::written(operator, object).await?;
+    }
     let now = Timestamp::now();
     let mut plan = plan(&registry, &runs, now);
     let need = hold::need(operator, object, &runs, &plan).await?;
@@ -127,20 +134,21 @@ async fn look(object: &DynamicObject, context: &Context) -> Result<Action, Troub
     if let Some(covered) = &plan.covered {
         status["covered"] = json!(covered);
     }
-    let probe = match status::is_due(&registry, &runs, now) {
+    let probe = match status::is_due(&registry, &runs, context.began, now) {
         true => Some(probe(operator, object).await?),
         false => None,
     };
     let told = status::status(&registry, &runs, &plan, probe.as_ref(), now);
+    let usual = status::look_after(&told, AGAIN);
     tell(operator, object, status, told).await?;
-    Ok(again(&plan, need, now))
+    Ok(again(&plan, need, usual, now))
 }
 
 /// When to look again. Who is about to come may not, and nobody says so.
-fn again(plan: &Plan, need: Need, now: Timestamp) -> Action {
+fn again(plan: &Plan, need: Need, usual: Duration, now: Timestamp) -> Action {
     let latest = match need {
         Need::Coming => hold::SOON,
-        Need::Job | Need::Nobody => AGAIN,
+        Need::Job | Need::Nobody => usual,
     };
     let wake = plan.wake.map(|wake| wake.duration_since(now));
     let wake = wake.map(|wait| Duration::try_from(wait).unwrap_or_default());
@@ -242,6 +250,7 @@ fn scheduled(kind: &str, name: &str, start: &Start) -> News {
                 Why::Requested(_) => "somebody asked for it",
                 Why::Grown { .. } => "there is more to scan",
                 Why::Due { .. } => "it is time for it",
+                Why::Retry { .. } => "the last scan failed",
             },
         ),
     };
@@ -279,6 +288,7 @@ fn reason(object: &DynamicObject, why: &Why) -> String {
         Why::Requested(_) => ("rescan", json!(object.resource_version())),
         Why::Grown { generation } => ("change", json!(generation)),
         Why::Due { at } => ("interval", json!(at.as_second())),
+        Why::Retry { at } => ("retry", json!(at.as_second())),
     };
     format!("{word}-{}", hash(&json!([object.uid(), about]).to_string()))
 }
@@ -392,6 +402,12 @@ fn known(value: &Value) -> Value {
         other => other.clone(),
     }
 }
+
+#[cfg(test)]
+mod away;
+
+#[cfg(test)]
+mod hostile;
 
 #[cfg(test)]
 mod tests {

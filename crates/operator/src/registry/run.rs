@@ -1,6 +1,7 @@
 //! A job as its Registry sees it: of which kind, over all of it or not, since when, and how it ended.
 
 use crate::message::JobKind;
+use crate::object::{SNAPSHOT, noted};
 use crate::{discovery, job};
 use jiff::Timestamp;
 use kube::ResourceExt;
@@ -27,6 +28,8 @@ pub(crate) struct Run {
     pub(crate) ended: Option<Timestamp>,
     /// None while it waits or works.
     pub(crate) outcome: Option<Outcome>,
+    /// Generation of the Registry when it was started, if it notes that.
+    pub(crate) generation: Option<i64>,
     pub(crate) status: Value,
 }
 
@@ -66,7 +69,15 @@ impl Run {
             created: created.unwrap_or(Timestamp::UNIX_EPOCH),
             ended,
             outcome,
+            generation: generation(object),
             status: status.clone(),
         }
     }
+}
+
+/// The generation of the Registry that a ScanJob has a copy of.
+fn generation(object: &DynamicObject) -> Option<i64> {
+    let copy = noted(&object.metadata, SNAPSHOT)?;
+    let copy: Value = serde_json::from_str(copy).ok()?;
+    copy.pointer("/metadata/generation")?.as_i64()
 }

@@ -7,9 +7,13 @@ use super::run::{Outcome, Run};
 use crate::message::JobKind;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
+use std::time::Duration;
 
 /// How often a registry is asked whether it answers.
 const PROBE: SignedDuration = SignedDuration::from_mins(10);
+/// How often one that did not answer is asked. (One that rejects the credentials is asked as rarely as
+/// others: many registries lock an account after too many wrong passwords.)
+const PROBE_AWAY: SignedDuration = SignedDuration::from_mins(1);
 
 /// What a registry answered when it was asked.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -20,20 +24,47 @@ pub(crate) struct Probe {
 }
 
 /// Whether a registry is to be asked: its spec changed, or the last answer is old or older than the
-/// end of a job, which may have met something else.
-pub(crate) fn is_due(registry: &Registry<'_>, runs: &[Run], now: Timestamp) -> bool {
-    let conditions = registry.status["conditions"].as_array();
-    let known = conditions
-        .into_iter()
-        .flatten()
-        .find(|known| known["type"] == "Reachable");
+/// end of a job, which may have met something else; or it was not reachable before this process began, which may
+/// have other CA certificates and mirrors.
+pub(crate) fn is_due(
+    registry: &Registry<'_>,
+    runs: &[Run],
+    began: Timestamp,
+    now: Timestamp,
+) -> bool {
+    let known = registry.condition("Reachable");
     let same = known.is_some_and(|known| known["observedGeneration"] == registry.generation);
     let asked = registry.status["lastProbeTime"].as_str();
     let Some(asked) = asked.and_then(|time| time.parse().ok()).filter(|_| same) else {
         return true;
     };
     let ended = runs.iter().filter_map(|run| run.ended).max();
-    now.duration_since(asked) >= PROBE || ended.is_some_and(|ended| ended > asked)
+    let is_away = known.is_some_and(|known| known["status"] == "False");
+    now.duration_since(asked) >= pause(known)
+        || ended.is_some_and(|ended| ended > asked)
+        || is_away && asked < began
+}
+
+/// Pause between two questions to a registry, given its condition `Reachable`.
+fn pause(known: Option<&Value>) -> SignedDuration {
+    let reason = known.and_then(|known| known["reason"].as_str());
+    match reason {
+        Some("Unreachable" | "TimedOut") => PROBE_AWAY,
+        _ => PROBE,
+    }
+}
+
+/// When to look at a Registry again at the latest, given its status: soon while a scan or the registry
+/// fails, since the reason may be gone at any time.
+pub(crate) fn look_after(status: &Value, usual: Duration) -> Duration {
+    let conditions = status["conditions"].as_array().into_iter().flatten();
+    let is_failing = conditions
+        .into_iter()
+        .any(|known| known["status"] == "False");
+    match is_failing {
+        true => usual.min(PROBE_AWAY.unsigned_abs()),
+        false => usual,
+    }
 }
 
 /// The status as a patch: what is null is not known, or not so any more.

@@ -33,6 +33,7 @@ fn run(kind: JobKind, full: bool, created: &str, ended: Option<&str>) -> Run {
         created: time(created),
         ended: ended.map(time),
         outcome: ended.map(|_| Outcome::Succeeded),
+        generation: None,
         status: Value::Null,
     }
 }

@@ -32,6 +32,7 @@ fn scan(name: &str, end: &str, failed: bool, full: bool) -> Run {
         } else {
             Outcome::Succeeded
         }),
+        generation: None,
         status: json!({
             "conditions": [{"type": kind, "status": "True", "message": format!("{name} said so")}],
             "completionTime": end, "imagesCount": 2, "scannedImagesCount": 1,
@@ -128,9 +129,72 @@ fn a_registry_is_asked_when_the_answer_may_have_changed() {
         ),
     ] {
         assert_eq!(
-            is_due(&Registry::read(&object), runs, time(now)),
+            is_due(
+                &Registry::read(&object),
+                runs,
+                Timestamp::UNIX_EPOCH,
+                time(now)
+            ),
             due,
             "{case}"
+        );
+    }
+}
+
+#[test]
+fn a_registry_that_is_away_is_asked_more_often_and_when_a_process_begins() {
+    let (before, after) = ("2026-01-01T09:00:00Z", "2026-01-01T10:00:10Z");
+    for (status, reason, began, now, due) in [
+        (
+            "False",
+            "Unreachable",
+            before,
+            "2026-01-01T10:00:59Z",
+            false,
+        ),
+        ("False", "Unreachable", before, "2026-01-01T10:01:00Z", true),
+        ("False", "TimedOut", before, "2026-01-01T10:01:00Z", true),
+        // Asking these often could lock an account, or changes nothing.
+        (
+            "False",
+            "Unauthorized",
+            before,
+            "2026-01-01T10:09:00Z",
+            false,
+        ),
+        ("False", "Untrusted", before, "2026-01-01T10:09:00Z", false),
+        ("True", "Answered", before, "2026-01-01T10:09:00Z", false),
+        ("False", "Untrusted", after, "2026-01-01T10:00:11Z", true),
+        ("True", "Answered", after, "2026-01-01T10:00:11Z", false),
+    ] {
+        let object = object(json!({
+            "conditions": [{
+                "type": "Reachable", "status": status, "reason": reason, "observedGeneration": 3,
+            }],
+            "lastProbeTime": "2026-01-01T10:00:00Z",
+        }));
+        let asked = is_due(&Registry::read(&object), &[], time(began), time(now));
+        assert_eq!(asked, due, "{reason} {began} {now}");
+    }
+}
+
+#[test]
+fn a_registry_that_fails_is_looked_at_more_often() {
+    let usual = Duration::from_secs(300);
+    let conditions = |states: &[&str]| {
+        let conditions = states.iter().map(|state| json!({"status": state}));
+        json!({"conditions": conditions.collect::<Vec<_>>()})
+    };
+    for (states, expected) in [
+        (&[][..], 300),
+        (&["True", "Unknown"], 300),
+        (&["True", "False"], 60),
+        (&["False"], 60),
+    ] {
+        assert_eq!(
+            look_after(&conditions(states), usual).as_secs(),
+            expected,
+            "{states:?}"
         );
     }
 }
