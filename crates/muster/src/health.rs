@@ -13,6 +13,7 @@ use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use muster_apiserver::Counters;
+use muster_control::Panics;
 use muster_operator::{CONTENT_TYPE, Metrics, Operator, Standing};
 use std::convert::Infallible;
 use std::net::SocketAddr;
@@ -80,9 +81,10 @@ pub(crate) struct Counted {
 
 impl Default for Counted {
     fn default() -> Self {
-        let audit = muster_audit::Metrics::default();
+        let panics = Panics::default();
+        let audit = muster_audit::Metrics::counting(panics.clone());
         Counted {
-            metrics: Arc::new(Metrics::with(|registry| audit.register(registry))),
+            metrics: Arc::new(Metrics::with(panics, |registry| audit.register(registry))),
             audit,
             operator: OnceLock::new(),
         }

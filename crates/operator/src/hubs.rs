@@ -3,7 +3,7 @@
 //! hubs are looked at together, since which of them are asked is one state.
 
 use crate::object::{MANAGER, VEX_HUB, condition, is_absent, now};
-use crate::work::{Operator, Trouble};
+use crate::work::{Operator, Trouble, WORKER};
 use crate::{events, news};
 use futures::StreamExt;
 use futures::future::ready;
@@ -109,17 +109,25 @@ async fn pass(operator: &Operator, fetch: Option<&Fetch>, tells: bool) -> Result
     for hub in hubs {
         let spec = &hub.data["spec"];
         let url = spec["url"].as_str().unwrap_or_default().to_owned();
-        let outcome = match spec["enabled"].as_bool() {
-            Some(false) => Outcome::Disabled,
-            _ => read(kept, &url, fetch).await,
+        let look = async {
+            let outcome = match spec["enabled"].as_bool() {
+                Some(false) => Outcome::Disabled,
+                _ => read(kept, &url, fetch).await,
+            };
+            let is_here = !matches!(outcome, Outcome::Disabled)
+                && kept.open(std::slice::from_ref(&url)).is_ok();
+            (outcome, is_here)
+        };
+        let panics = operator.metrics().panics();
+        let (outcome, is_here) = match panics.catch(WORKER, VEX_HUB.kind, look).await {
+            Ok(looked) => looked,
+            Err(panicked) => (Outcome::Failed(panicked.to_string()), false),
         };
         if fetch.is_some()
             && let Some(word) = outcome.word()
         {
             operator.metrics().hub(word);
         }
-        let is_here =
-            !matches!(outcome, Outcome::Disabled) && kept.open(std::slice::from_ref(&url)).is_ok();
         // Who does not fetch has nothing to say about fetching.
         let status = status(&hub, &outcome, is_here, &now()).filter(|_| tells);
         if let Some(status) = status {

@@ -11,6 +11,8 @@ use tokio_util::sync::CancellationToken;
 
 /// The Lease of the leader among operators, in the installation namespace.
 const NAME: &str = "muster-operator";
+/// The longest duration that is read from a Lease.
+const MAX_SECONDS: u64 = 3600;
 
 /// A candidate.
 #[derive(Clone)]
@@ -72,7 +74,7 @@ fn look(before: Option<Seen>, lease: Option<&DynamicObject>, now: Instant) -> Op
     Some(Seen {
         revision,
         holder: spec["holderIdentity"].as_str().unwrap_or_default().into(),
-        duration: Duration::from_secs(seconds),
+        duration: Duration::from_secs(seconds.min(MAX_SECONDS)),
         at: now,
     })
 }

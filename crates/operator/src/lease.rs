@@ -20,6 +20,8 @@ use serde_json::{Value, json};
 const ABOUT: &str = "sbomscanner.kubewarden.io/registry";
 /// How long a claim lasts that was made before its object exists.
 const PENDING: SignedDuration = SignedDuration::from_secs(10);
+/// The longest duration that is read from a Lease.
+const MAX_SECONDS: i64 = 3600;
 /// How often a write is tried that others come in between of.
 const ATTEMPTS: usize = 5;
 
@@ -363,6 +365,7 @@ fn read(lease: &DynamicObject) -> Option<Claim> {
     let spec = &lease.data["spec"];
     let holder = parse(spec["holderIdentity"].as_str()?)?;
     let until = spec["leaseDurationSeconds"].as_i64().map(|seconds| {
+        let seconds = seconds.clamp(0, MAX_SECONDS);
         let since = spec["renewTime"]
             .as_str()
             .and_then(|time| time.parse().ok());

@@ -49,6 +49,8 @@ mod schedule;
 mod stage;
 mod standing;
 mod tally;
+#[cfg(test)]
+mod testing;
 mod timeline;
 mod trace;
 mod usage;

@@ -3,6 +3,7 @@
 //! no name of an image, a job or a registry is one.
 
 use crate::message::JobKind;
+use muster_control::Panics;
 use muster_registry::Counts;
 use muster_scan::report::Summary;
 use prometheus_client::collector::Collector;
@@ -103,10 +104,17 @@ pub struct Metrics {
     hubs: Family<OutcomeLabels, Counter>,
     queue: Family<QueueLabels, Gauge>,
     leading: Gauge,
+    panics: Panics,
 }
 
 impl Default for Metrics {
     fn default() -> Self {
+        Metrics::new(Panics::default())
+    }
+}
+
+impl Metrics {
+    fn new(panics: Panics) -> Self {
         let mut registry = Registry::with_prefix("muster");
         let traffic = Traffic::default();
         let metrics = Metrics {
@@ -126,6 +134,7 @@ impl Default for Metrics {
             hubs: Family::default(),
             queue: Family::default(),
             leading: Gauge::default(),
+            panics,
             registry: Registry::default(),
         };
         let to = &mut registry;
@@ -143,7 +152,7 @@ impl Default for Metrics {
         to.register("findings", help, findings);
         to.register_with_unit(
             "vulnerability_data_timestamp",
-            "When the vulnerability data in use was made; 0 without any",
+            "When the vulnerability data in use was made; 0 without any or without a date",
             Unit::Seconds,
             metrics.data.clone(),
         );
@@ -158,15 +167,14 @@ impl Default for Metrics {
             metrics.leading.clone(),
         );
         to.register("leader", help, leading);
+        metrics.panics.register(to);
         to.register_collector(Box::new(traffic));
         Metrics {
             registry,
             ..metrics
         }
     }
-}
 
-impl Metrics {
     /// A job came to its end.
     pub(crate) fn ended(&self, kind: JobKind, reason: &str) {
         let (kind, reason) = (kind.object().kind, known_reason(reason));
@@ -251,6 +259,11 @@ impl Metrics {
         }
     }
 
+    /// The panics of all parts of the process.
+    pub(crate) fn panics(&self) -> &Panics {
+        &self.panics
+    }
+
     /// This process decides now, or no longer.
     pub(crate) fn leads(&self, leads: bool) {
         self.leading.set(i64::from(leads));
@@ -274,9 +287,9 @@ impl Metrics {
         text
     }
 
-    /// The same, with what somebody else counts.
-    pub fn with(others: impl FnOnce(&mut Registry)) -> Self {
-        let mut metrics = Metrics::default();
+    /// Metrics with those of other parts of the process. `panics` is shared by all of them.
+    pub fn with(panics: Panics, others: impl FnOnce(&mut Registry)) -> Self {
+        let mut metrics = Metrics::new(panics);
         others(&mut metrics.registry);
         metrics
     }

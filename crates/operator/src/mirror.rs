@@ -4,8 +4,8 @@
 //! user's: it is neither changed nor deleted. Nothing is deleted before both sides have been seen whole.
 
 use crate::object::MANAGER;
-use crate::work::Operator;
-use futures::StreamExt;
+use crate::work::{OPERATOR, Operator, Trouble};
+use futures::{StreamExt, TryFutureExt};
 use kube::api::{
     Api, ApiResource, DeleteParams, DynamicObject, GroupVersionKind, PartialObjectMeta, Patch,
     PatchParams, PostParams,
@@ -61,7 +61,8 @@ async fn follow(operator: &Operator) {
             () = again, if mirror.has_work() => {}
         }
         for (name, step) in mirror.steps() {
-            if let Err(error) = take(home, &name, &step).await {
+            let work = take(home, &name, &step).map_err(Trouble::from);
+            if let Err(error) = operator.catch(OPERATOR, "Namespace", work).await {
                 tracing::warn!(%error, name, ?step, "mirroring a namespace");
                 mirror.again(name);
             }

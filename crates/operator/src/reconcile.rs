@@ -58,7 +58,8 @@ pub(crate) async fn run(operator: Arc<Operator>, stop: CancellationToken) {
         .watches_with(changes(IMAGE), IMAGE.resource(), marked(), job_of)
         .watches_with(changes(REPORT), REPORT.resource(), marked(), job_of)
         .with_config(Config::default().debounce(TOGETHER).concurrency(AT_ONCE));
-    controller::run("ScanJobs", controller, reconcile, operator.clone(), stop).await;
+    let context = operator.clone();
+    controller::run(SCAN_JOB, controller, reconcile, context, operator, stop).await;
 }
 
 /// A job that changed while we looked at it is looked at again.

@@ -2,7 +2,7 @@
 //! that there would be newer. Where that fails, the last good data stays, and it is tried again
 //! after a pause that grows.
 
-use crate::work::Operator;
+use crate::work::{Operator, Trouble, VULNERABILITY_DATA, WORKER};
 use muster_advisories::{Outcome, Silent, Update};
 use std::sync::Arc;
 use std::time::Duration;
@@ -36,7 +36,11 @@ async fn once(operator: &Operator, update: &Update, failures: &mut u32) -> Durat
     if !is_due {
         return LOOK;
     }
-    match directory.update(update, &Silent).await {
+    let work = async {
+        let done = directory.update(update, &Silent).await;
+        done.map_err(|error| Trouble::Transient(error.to_string()))
+    };
+    match operator.catch(WORKER, VULNERABILITY_DATA, work).await {
         Ok(Outcome::Updated {
             repository,
             revision,

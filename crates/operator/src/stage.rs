@@ -6,7 +6,7 @@ use crate::message::{CATALOG, GENERATE, Job, Message, REMATCH, Rematch};
 use crate::metrics::StageOutcome;
 use crate::patience::PATIENCE;
 use crate::trace;
-use crate::work::{Operator, Trouble};
+use crate::work::{Operator, Trouble, WORKER};
 use crate::{bill, catalog, findings};
 use muster_queue::{Failure, Job as Delivery};
 use std::sync::Arc;
@@ -88,12 +88,14 @@ async fn work(
     if let Some(image) = &message.image {
         span.record("image", image);
     }
-    let work = || async {
-        match delivery.subject.as_str() {
-            CATALOG => catalog::create(operator, &message.job, delivery.last).await,
-            GENERATE => bill::generate(operator, &message).await,
-            _ => findings::scan(operator, &message).await,
-        }
+    let work = || {
+        operator.catch(WORKER, stage, async {
+            match delivery.subject.as_str() {
+                CATALOG => catalog::create(operator, &message.job, delivery.last).await,
+                GENERATE => bill::generate(operator, &message).await,
+                _ => findings::scan(operator, &message).await,
+            }
+        })
     };
     let done = PATIENCE.work(work).instrument(span.clone()).await;
     let done = match done {
@@ -148,7 +150,8 @@ async fn match_again(operator: &Operator, delivery: &Delivery) -> Result<(), Fai
         otel.status_code = Empty,
         otel.status_description = Empty,
     );
-    let done = PATIENCE.work(|| findings::rematch(operator, &message));
+    let work = || operator.catch(WORKER, "rematch", findings::rematch(operator, &message));
+    let done = PATIENCE.work(work);
     let done = done.instrument(span.clone()).await;
     let done = done.map_err(|trouble| {
         let (namespace, image) = (&message.namespace, &message.image);

@@ -6,7 +6,7 @@ use crate::clients::Clients;
 use crate::knowledge::Knowledge;
 use crate::message::{CATALOG, GENERATE, Job, JobKind, Message, REMATCH, Rematch, SCAN};
 use crate::metrics::Metrics;
-use crate::object::{FAILURE, IMAGE};
+use crate::object::{DISCOVERY, FAILURE, IMAGE, REGISTRY, SCAN_JOB, VEX_HUB};
 use crate::trace::Tracer;
 use crate::{
     discovery, hubs, layers, mirror, progress, reconcile, refresh, registry, rematch, stage,
@@ -19,6 +19,7 @@ use kube::api::DynamicObject;
 use kube::runtime::reflector::Store;
 use muster_advisories::Update;
 use muster_advisories::hub::Fetch;
+use muster_control::Panicked;
 use muster_queue::{Failure, Queue, Worker, consume};
 use muster_registry::{Mirrors, Traffic};
 use muster_source::LayerCache;
@@ -29,6 +30,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use tokio_util::sync::CancellationToken;
 use tracing::Span;
+
+/// The components, as panics are counted.
+pub(crate) const OPERATOR: &str = "operator";
+pub(crate) const WORKER: &str = "worker";
+/// Controllers without a kind of their own.
+pub(crate) const WORKLOAD_SCAN: &str = "workload-scan";
+pub(crate) const VULNERABILITY_DATA: &str = "vulnerability-data";
 
 /// What the operator works with.
 pub struct Operator {
@@ -86,6 +94,9 @@ pub(crate) enum Trouble {
     Source(#[from] muster_source::Error),
     #[error(transparent)]
     Queue(#[from] muster_queue::QueueError),
+    /// The work on an object panicked.
+    #[error(transparent)]
+    Panicked(#[from] Panicked),
     /// It will not get better.
     #[error("{0}")]
     Permanent(String),
@@ -106,7 +117,9 @@ impl Trouble {
             Trouble::Registry(error) => !error.is_transient(),
             Trouble::Source(error) => !error.is_transient(),
             Trouble::Permanent(_) => true,
-            Trouble::Api(_) | Trouble::Queue(_) | Trouble::Transient(_) => false,
+            Trouble::Api(_) | Trouble::Queue(_) | Trouble::Panicked(_) | Trouble::Transient(_) => {
+                false
+            }
         }
     }
 
@@ -310,24 +323,51 @@ impl Operator {
         Box::pin(self.stages(stop))
     }
 
+    /// Runs work on one object. A panic is a failure of that object.
+    pub(crate) async fn catch<T>(
+        &self,
+        component: &'static str,
+        controller: &'static str,
+        work: impl Future<Output = Result<T, Trouble>>,
+    ) -> Result<T, Trouble> {
+        let panics = self.metrics.panics();
+        let done = panics.catch(component, controller, work).await;
+        done.unwrap_or_else(|panicked| Err(panicked.into()))
+    }
+
+    /// Runs a loop of a component, and runs it again if it panics.
+    async fn restart<F: Future<Output = ()>>(
+        self: &Arc<Self>,
+        component: &'static str,
+        controller: &'static str,
+        run: impl Fn(Arc<Self>, CancellationToken) -> F,
+        stop: &CancellationToken,
+    ) {
+        let run = || run(self.clone(), stop.clone());
+        let panics = self.metrics.panics();
+        panics.restart(component, controller, run, stop).await;
+    }
+
     async fn decisions(self: Arc<Self>, stop: CancellationToken) {
         self.metrics.leads(true);
         tokio::join!(
-            reconcile::run(self.clone(), stop.clone()),
-            discovery::reconcile::run(self.clone(), stop.clone()),
-            registry::reconcile::run(self.clone(), stop.clone()),
-            self.clone().scan_workloads(stop),
+            self.restart(OPERATOR, SCAN_JOB.kind, reconcile::run, &stop),
+            self.restart(OPERATOR, DISCOVERY.kind, discovery::reconcile::run, &stop),
+            self.restart(OPERATOR, REGISTRY.kind, registry::reconcile::run, &stop),
+            self.scan_workloads(&stop),
         );
         self.metrics.leads(false);
         let known = self.jobs.lock();
         known.unwrap_or_else(PoisonError::into_inner).clear();
     }
 
-    async fn scan_workloads(self: Arc<Self>, stop: CancellationToken) {
+    async fn scan_workloads(self: &Arc<Self>, stop: &CancellationToken) {
         if self.workloads {
-            let mirrored = mirror::run(self.clone(), stop.clone());
-            let recorded = timeline::run(self.clone(), stop.clone());
-            tokio::join!(mirrored, recorded, workload::run(self, stop));
+            tokio::join!(
+                self.restart(OPERATOR, "Namespace", mirror::run, stop),
+                self.restart(OPERATOR, "FindingHistory", timeline::run, stop),
+                self.restart(OPERATOR, WORKLOAD_SCAN, workload::run, stop),
+            );
         }
     }
 
@@ -345,8 +385,8 @@ impl Operator {
         };
         hubs::recall(&self, &stop).await;
         tokio::join!(
-            rematch::run(self.clone(), stop.clone()),
-            self.clone().fetch(stop.clone()),
+            self.restart(WORKER, "rematch", rematch::run, &stop),
+            self.fetch(&stop),
             work(CATALOG, 2),
             work(GENERATE, 2),
             work(SCAN, 2),
@@ -356,15 +396,15 @@ impl Operator {
 
     /// Keeps what reports are made with young, if that is wanted; hubs that are here are asked
     /// either way.
-    async fn fetch(self: Arc<Self>, stop: CancellationToken) {
-        let Some(update) = self.update.clone() else {
-            return hubs::run(self, None, stop).await;
+    async fn fetch(self: &Arc<Self>, stop: &CancellationToken) {
+        let fetched = self.update.as_ref().map(|_| self.hubs.clone());
+        let hubs = |operator, stop| hubs::run(operator, fetched.clone(), stop);
+        let hubs = self.restart(WORKER, VEX_HUB.kind, hubs, stop);
+        let Some(update) = &self.update else {
+            return hubs.await;
         };
-        let fetch = Some(self.hubs.clone());
-        tokio::join!(
-            hubs::run(self.clone(), fetch, stop.clone()),
-            refresh::run(self, update, stop),
-        );
+        let data = |operator, stop| refresh::run(operator, update.clone(), stop);
+        tokio::join!(hubs, self.restart(WORKER, VULNERABILITY_DATA, data, stop));
     }
 
     /// Writes down that an image, or a whole job, cannot be scanned.

@@ -48,7 +48,7 @@ pub(crate) async fn run(operator: Arc<Operator>, stop: CancellationToken) {
         .watches_with(changes(IMAGE), IMAGE.resource(), marked(), discovery_of)
         .watches_with(changes(SBOM), SBOM.resource(), marked(), discovery_of);
     let context = operator.clone();
-    controller::run("RegistryDiscoveries", controller, reconcile, context, stop).await;
+    controller::run(DISCOVERY, controller, reconcile, context, operator, stop).await;
 }
 
 /// A discovery that changed while we looked at it is looked at again.

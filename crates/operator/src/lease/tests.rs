@@ -186,4 +186,11 @@ fn a_lease_that_says_nothing_is_free() {
     let timeless = json!({"holderIdentity": identity(&me), "leaseDurationSeconds": i64::MAX});
     lease.data = json!({ "spec": timeless });
     assert!(read(&lease).is_some());
+    let now = Timestamp::UNIX_EPOCH;
+    for (seconds, lasts) in [(15, 15), (i64::MAX, MAX_SECONDS), (i64::MIN, 0)] {
+        lease.data["spec"]["leaseDurationSeconds"] = json!(seconds);
+        lease.data["spec"]["renewTime"] = json!(now.to_string());
+        let until = Some(now + SignedDuration::from_secs(lasts));
+        assert_eq!(read(&lease).unwrap().until, until, "{seconds}");
+    }
 }

@@ -185,11 +185,18 @@ fn an_interval_is_a_positive_duration() {
         ("0s", None),
         ("-1h", None),
         ("daily", None),
+        ("2562047h", Some(9_223_369_200)),
+        ("2562048h", None),
+        ("99999999999999999999h", None),
     ] {
         let spec = json!({"scanInterval": text});
         assert_eq!(interval(&spec).map(|i| i.as_secs()), seconds, "{text}");
     }
     assert_eq!(interval(&json!({})), None);
+    for longest in [SignedDuration::from_hours(2_562_047), SignedDuration::MAX] {
+        let due = scan_due(Timestamp::MAX, longest, "uid");
+        assert_eq!(due, Timestamp::MAX);
+    }
 }
 
 #[test]

@@ -10,7 +10,7 @@ mod rest;
 mod write;
 
 use crate::object::{FINDING_HISTORY, WORKLOAD_REPORT};
-use crate::work::{Operator, Trouble};
+use crate::work::{OPERATOR, Operator, Trouble};
 use crate::workload::agenda::{Agenda, Next};
 use futures::TryStreamExt;
 use kube::api::{DynamicObject, ListParams, PartialObjectMeta};
@@ -18,6 +18,7 @@ use kube::runtime::WatchStreamExt;
 use kube::runtime::watcher::{self, Event, watcher};
 use kube::{Api, ResourceExt};
 use muster_api::history::{LABEL, OF_NAMESPACE};
+use muster_control::delay;
 use rest::Rests;
 use std::collections::BTreeSet;
 use std::pin::pin;
@@ -70,7 +71,8 @@ impl Timeline {
     }
 
     fn want(&self, task: Task, after: Duration) {
-        self.agenda().want(task, Instant::now() + after);
+        self.agenda()
+            .want(task, delay::after(Instant::now(), after));
         self.news.notify_one();
     }
 
@@ -138,14 +140,16 @@ impl Timeline {
 
     /// Looks at something; says when to look again, or that it failed.
     async fn attempt(&self, task: &Task) -> Result<Option<Duration>, ()> {
-        let outcome = match task {
-            Task::Namespace(name) => {
-                let written = write::namespace(self.operator.client(), name).await;
-                written.map(|()| None)
+        let work = async {
+            match task {
+                Task::Namespace(name) => {
+                    let written = write::namespace(self.operator.client(), name).await;
+                    written.map(|()| None)
+                }
+                Task::Everything => self.everything().await.map(|()| Some(AROUND)),
             }
-            Task::Everything => self.everything().await.map(|()| Some(AROUND)),
         };
-        match outcome {
+        match self.operator.catch(OPERATOR, "FindingHistory", work).await {
             Err(trouble) if trouble.is_conflict() => Ok(Some(SOON)),
             Err(trouble) => {
                 tracing::warn!(%trouble, ?task, "keeping the history of findings");

@@ -6,8 +6,8 @@ use super::index::{By, Correction, Name};
 use super::narrow::Narrow;
 use super::place::Place;
 use crate::object::{IMAGE, is_absent};
-use crate::work::{Operator, Trouble};
-use futures::{StreamExt, stream};
+use crate::work::{OPERATOR, Operator, Trouble};
+use futures::{StreamExt, TryFutureExt, stream};
 use kube::api::{ListMeta, ListParams};
 use kube::runtime::WatchStreamExt;
 use kube::runtime::watcher::{self, Event, watcher};
@@ -42,7 +42,7 @@ pub(crate) async fn run(operator: Arc<Operator>, usage: Arc<Usage>, stop: Cancel
     tokio::select! {
         () = stop.cancelled() => {}
         () = follow(client, &usage) => {}
-        () = write(client, &usage) => {}
+        () = write(&operator, &usage) => {}
     }
 }
 
@@ -81,7 +81,8 @@ fn learn(usage: &Usage, image: &Narrow, by: By) {
 }
 
 /// Writes what is not what it should be, and looks for Images that are not watched.
-async fn write(client: &Client, usage: &Usage) {
+async fn write(operator: &Operator, usage: &Usage) {
+    let client = operator.client();
     let mut look = Instant::now() + LOOK;
     let mut has_swept = false;
     let mut undone = Undone::default();
@@ -109,7 +110,7 @@ async fn write(client: &Client, usage: &Usage) {
             }
         }
         search(client, usage, &mut undone).await;
-        correct(client, usage, &mut undone).await;
+        correct(operator, usage, &mut undone).await;
     }
 }
 
@@ -140,12 +141,14 @@ impl Undone {
 }
 
 /// Writes the lists that are not what they should be now.
-async fn correct(client: &Client, usage: &Usage, undone: &mut Undone) {
+async fn correct(operator: &Operator, usage: &Usage, undone: &mut Undone) {
     let round = usage.locked().round();
     let written = stream::iter(round)
         .map(async |image| {
             let correction = usage.locked().correction(&image)?;
-            Some((patch(client, &correction).await, correction))
+            let work = patch(operator.client(), &correction).map_err(Trouble::from);
+            let done = operator.catch(OPERATOR, IMAGE.kind, work).await;
+            Some((done, correction))
         })
         .buffer_unordered(AT_ONCE);
     let mut written = pin!(written);
@@ -154,7 +157,7 @@ async fn correct(client: &Client, usage: &Usage, undone: &mut Undone) {
             None => {}
             Some((Ok(()), correction)) => usage.locked().written(correction),
             // Its end is told by the watch, or by the next search.
-            Some((Err(error), _)) if is_absent(&error) => {}
+            Some((Err(Trouble::Api(error)), _)) if is_absent(&error) => {}
             Some((Err(error), correction)) => {
                 let Name { namespace, name } = &*correction.image;
                 tracing::warn!(%error, %namespace, %name, "writing who uses an Image");

@@ -2,6 +2,7 @@
 //! meanwhile, it is handed out again afterwards. What fails is tried again later and later, and stands
 //! in nobody's way.
 
+use muster_control::delay;
 use std::collections::{BTreeSet, HashMap};
 use std::hash::Hash;
 use std::time::{Duration, Instant};
@@ -95,7 +96,7 @@ impl<K: Clone + Ord + Hash> Agenda<K> {
                 Some(pause.min(LONGEST_PAUSE))
             }
         };
-        let again = again.map(|pause| now + pause);
+        let again = again.map(|pause| delay::after(now, pause));
         match (entry.at, again) {
             (None, None) => drop(self.entries.remove(key)),
             (wanted, again) => {

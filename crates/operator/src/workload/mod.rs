@@ -22,10 +22,11 @@ mod view;
 mod watch;
 
 use crate::usage::{self, Usage};
-use crate::work::Operator;
+use crate::work::{OPERATOR, Operator, WORKLOAD_SCAN};
 use agenda::{Agenda, Next};
 use futures::future::join_all;
 use kube::Client;
+use muster_control::delay;
 use owner::Owners;
 use report::Place;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -106,7 +107,8 @@ impl Workloads {
 
     /// Puts something on the agenda.
     fn want(&self, task: Task, after: Duration) {
-        self.agenda().want(task, Instant::now() + after);
+        self.agenda()
+            .want(task, delay::after(Instant::now(), after));
         self.news.notify_one();
     }
 
@@ -180,12 +182,15 @@ impl Workloads {
 
     /// Looks at something; says when to look again, or that it failed.
     async fn attempt(&self, task: &Task) -> Result<Option<Duration>, ()> {
-        let outcome = match task {
-            Task::Namespace(name) => self.namespace(name).await,
-            Task::Registry(place) => self.settle(place).await,
-            Task::Other(place) => self.see(place).await,
-            Task::Configuration => self.tell().await,
+        let work = async {
+            match task {
+                Task::Namespace(name) => self.namespace(name).await,
+                Task::Registry(place) => self.settle(place).await,
+                Task::Other(place) => self.see(place).await,
+                Task::Configuration => self.tell().await,
+            }
         };
+        let outcome = self.operator.catch(OPERATOR, WORKLOAD_SCAN, work).await;
         // By now every report there is has been told, or could not be written.
         if matches!(task, Task::Namespace(_)) && self.view().has_come_round() {
             self.usage.complete();
