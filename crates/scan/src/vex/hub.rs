@@ -24,6 +24,8 @@ const LIMITS: ArchiveLimits = ArchiveLimits {
 };
 /// How often to look where a repository does not say.
 const INTERVAL: Duration = Duration::from_secs(24 * 3600);
+/// The longest time until a hub is fetched again. The manifest is the hub's, so it may say anything.
+const MAX_INTERVAL: Duration = Duration::from_secs(30 * 24 * 3600);
 
 /// Where an archive is, and how often it changes.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -118,6 +120,7 @@ pub fn locations(manifest: &[u8]) -> Result<Vec<Location>, VexError> {
         )));
     };
     let interval = duration(&best.update_interval).unwrap_or(INTERVAL);
+    let interval = interval.min(MAX_INTERVAL);
     let location = |value: &LocationValue| {
         let (scheme, rest) = value.url.split_once("://")?;
         let (place, directory) = rest.split_once("//").unwrap_or((rest, ""));
@@ -378,6 +381,11 @@ mod tests {
                 location("https://y/a.tar.gz", ""),
             ]
         );
+        let slow = serde_json::json!({"name": "hub", "versions": {"v0": {
+            "spec_version": "v0.1", "locations": [{"url": "https://x/a.zip"}], "update_interval": "99999999h",
+        }}});
+        let found = locations(slow.to_string().as_bytes()).unwrap();
+        assert_eq!(found[0].interval, MAX_INTERVAL);
         for wrong in [
             "",
             "{}",
