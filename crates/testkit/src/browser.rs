@@ -18,6 +18,12 @@ const START: Duration = Duration::from_secs(90);
 /// How to get what is missing.
 const MISSING: &str = "chromedriver cannot be started; install it with `apt-get install chromium chromium-driver`, or run `cargo xtask test`";
 
+/// Asking for the animations makes the browser compute styles, and so begin the transitions that are due.
+const FINISH: &str = "
+    for (const animation of document.getAnimations()) {
+        if (animation.effect.getComputedTiming().endTime !== Infinity) animation.finish();
+    }";
+
 /// A browser with one window; it ends when it is told to, or dropped.
 pub struct Browser {
     client: reqwest::Client,
@@ -137,6 +143,13 @@ impl Browser {
         let scheme = if is_dark { "dark" } else { "light" };
         let media = json!({"features": [{"name": "prefers-color-scheme", "value": scheme}]});
         self.tell("Emulation.setEmulatedMedia", &media).await?;
+        self.finish_transitions().await
+    }
+
+    /// Moves every transition and finite animation of the page to its end, so that what is read next does
+    /// not depend on how much time has passed since the page changed.
+    async fn finish_transitions(&self) -> Result<()> {
+        self.run(FINISH).await?;
         Ok(())
     }
 

@@ -191,7 +191,9 @@ fn an_exact_condition_is_recognised_either_way_round() {
     }
 }
 
-/// Whatever is accepted is judged in no time, whatever the tag is.
+/// What an unbounded expression exceeds by far, and a bounded one on a busy machine does not.
+const HANG: Duration = Duration::from_secs(5);
+
 #[test]
 fn no_expression_takes_long() {
     let deep = |left: &str, middle: &str, right: &str, times: usize| {
@@ -223,13 +225,13 @@ fn no_expression_takes_long() {
         let shown: String = text.chars().take(60).collect();
         let parsed = MatchCondition::parse(&text);
         let parsing = start.elapsed();
-        assert!(parsing < Duration::from_secs(2), "{shown}: {parsing:?}");
+        assert!(parsing < HANG, "{shown}: {parsing:?}");
         let Ok(condition) = parsed else { continue };
         let tag = "a".repeat(128);
         let start = Instant::now();
         condition.holds(Some(&tag), DIGEST);
         let judging = start.elapsed();
-        assert!(judging < Duration::from_millis(200), "{shown}: {judging:?}");
+        assert!(judging < HANG, "{shown}: {judging:?}");
     }
     let row = vec![r#"tag == "v1.2.3""#; 200].join(" || ");
     assert!(holds(&row, "v1.2.3"), "a long row of tags is fine");

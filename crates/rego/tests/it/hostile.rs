@@ -59,7 +59,7 @@ fn whatever_a_module_is_it_ends() {
         let start = Instant::now();
         let _ = judge(&text);
         let took = start.elapsed();
-        assert!(took < Duration::from_secs(12), "{took:?}: {text:.80}");
+        assert!(took < Duration::from_secs(120), "{took:?}: {text:.80}");
     }
 }
 

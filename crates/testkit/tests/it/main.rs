@@ -1,3 +1,4 @@
 //! The kit against the servers it is made for.
 
+mod browser;
 mod kubernetes;
