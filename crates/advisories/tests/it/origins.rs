@@ -154,7 +154,7 @@ fn an_import_replaces_only_the_records_of_its_own_origin() -> Result<()> {
         &newer,
         zip(&[("2.json", &records[0]), ("3.json", &records[1])]),
     );
-    let import = directory.import_all(&[newer.clone()], false, &Deaf)?;
+    let import = directory.import_all(std::slice::from_ref(&newer), false, &Deaf)?;
     let replaced: Vec<_> = import.imported[0]
         .replaced
         .iter()
