@@ -68,10 +68,11 @@ impl Default for Metrics {
 impl Metrics {
     /// Counters of audits whose panics are counted with those of the process.
     pub fn counting(panics: Panics) -> Metrics {
-        let mut metrics = Metrics::default();
-        metrics.panics = panics.clone();
-        metrics.config.panics = panics;
-        metrics
+        Metrics {
+            config: ConfigMetrics::counting(panics.clone()),
+            panics,
+            ..Metrics::default()
+        }
     }
 
     /// Has the counters told with others.

@@ -51,6 +51,14 @@ pub struct ConfigMetrics {
 }
 
 impl ConfigMetrics {
+    /// Counters whose panics are counted with those of the process.
+    pub fn counting(panics: Panics) -> ConfigMetrics {
+        ConfigMetrics {
+            panics,
+            ..ConfigMetrics::default()
+        }
+    }
+
     /// Has the counters told with others.
     pub fn register(&self, registry: &mut Registry) {
         let audit = registry.sub_registry_with_prefix("config_audit");
