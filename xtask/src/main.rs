@@ -3,6 +3,7 @@
 mod bench;
 mod compare;
 mod dependencies;
+mod fixture;
 mod generate;
 mod install;
 mod peers;
@@ -20,11 +21,14 @@ cargo xtask <task>
   check             formatting, lints, bans and licences: the quick part of `test`
   generate          rewrite the tables made from the real kube-apiserver
   generate --check  say whether they are fresh
+  fixture [binary]  build what this version stores, for the tests of later upgrades
   soak [seconds]    the random tests for longer (600 each), with another seed every time
   fuzz [seconds]    fuzz every target (60 each)
   bench apiserver   speed and memory beside kube-apiserver and etcd
   bench audit       50 000 resources under 20 policies, beside a policy server asked for each of them;
                     --small to try it out, --resources N for another number
+  bench hostile     attacks on a server, and what an honest client notices of them;
+                    --muster FILE for another binary
   bench pages       the web pages of 10 000 workloads, beside the list they are made of
   bench pipeline    a registry of 1 000 images through all roles, and both queues; --small to try it out
   bench rego        200 policies in Rego, bound to kinds, and 10 000 resources of 12 kinds; --small to
@@ -61,12 +65,15 @@ fn task(arguments: &[&str]) -> Result<()> {
         ["check"] => test::check(),
         ["generate"] => generate::builtin_tables(false),
         ["generate", "--check"] => generate::builtin_tables(true),
+        ["fixture"] => fixture::build(None),
+        ["fixture", binary] => fixture::build(Some(binary)),
         ["soak"] => soak::torture("600"),
         ["soak", seconds] => soak::torture(seconds),
         ["bench", "apiserver"] => bench::apiserver::run(),
         ["bench", "audit", options @ ..] => bench::audit::run(options),
         ["bench", "storage", options @ ..] => bench::storage::run(options),
         ["bench", "scan", parts @ ..] => bench::scan::run(parts),
+        ["bench", "hostile", options @ ..] => bench::hostile::run(options),
         ["bench", "pages"] => bench::pages::run(),
         ["bench", "pipeline", options @ ..] => bench::pipeline::run(options),
         ["bench", "workloads", options @ ..] => bench::workloads::run(options),

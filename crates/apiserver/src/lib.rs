@@ -30,6 +30,7 @@ mod garbage;
 mod hub;
 mod impersonate;
 mod index;
+mod links;
 mod list;
 mod metadata;
 mod metrics;

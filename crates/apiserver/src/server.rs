@@ -16,7 +16,7 @@ use crate::respond::{self, Answer};
 use crate::room::Room;
 use crate::store::{Key, Resource, Store};
 use crate::upkeep::{self, Upkeep};
-use crate::{compress, fixed, impersonate, resource};
+use crate::{compress, fixed, impersonate, links, resource};
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use http::{HeaderValue, Request, header};
@@ -114,6 +114,17 @@ impl Server {
             drain: CancellationToken::new(),
             stop: CancellationToken::new(),
         })
+    }
+
+    /// Stores the links of objects that an older version stored without them. To be called before the first
+    /// request: until then, what is computed from such objects is missing.
+    pub async fn store_missing_links(&self) -> Result<(), Status> {
+        let written = links::store_missing(self).await;
+        let written = written.map_err(crate::failure::store_failure)?;
+        if written > 0 {
+            tracing::info!(objects = written, "stored the links of older objects");
+        }
+        Ok(())
     }
 
     /// Takes on what kube-controller-manager does elsewhere: garbage collection and the end of

@@ -272,6 +272,10 @@ pub trait Store: Send + Sync + 'static {
     /// Objects of any resource owned by this UID, at most `limit`.
     async fn owned(&self, uid: &str, limit: usize) -> Result<Vec<(Resource, Key)>, StoreError>;
 
+    /// Objects of a resource without links, those of findings that were never counted among them: an
+    /// older version of the store kept neither.
+    async fn unlinked(&self, resource: &Resource) -> Result<Vec<Key>, StoreError>;
+
     /// Whether any object of any resource has this UID.
     async fn uid_exists(&self, uid: &str) -> Result<bool, StoreError>;
 

@@ -188,6 +188,10 @@ where
         checks: Vec::new(),
         counters: Some(counted.clone()),
     });
+    server
+        .store_missing_links()
+        .await
+        .context("storing the links of older objects")?;
     for namespace in ["default", "kube-system", command.namespace.as_str()] {
         create_namespace(&server, namespace).await?;
     }

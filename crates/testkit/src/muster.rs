@@ -6,6 +6,7 @@ use crate::port;
 use crate::process::{Directory, Process};
 use crate::wait;
 use anyhow::{Context, Result};
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus};
 use std::time::Duration;
@@ -55,13 +56,33 @@ impl Muster {
         Muster::start_told(binary, arguments, &[])
     }
 
+    /// Starts the binary on a data directory that `fill` makes, as one that another process has left.
+    pub fn start_on(
+        binary: impl AsRef<Path>,
+        arguments: &[&str],
+        fill: impl FnOnce(&Path) -> Result<()>,
+    ) -> Result<Muster> {
+        let directory = Directory::new("up")?;
+        fs::create_dir(directory.join("data"))?;
+        fill(&directory.join("data"))?;
+        Muster::launch(binary.as_ref(), arguments, &[], directory)
+    }
+
     /// As [`Muster::start_with`], with further variables in its environment.
     pub fn start_told(
         binary: impl AsRef<Path>,
         arguments: &[&str],
         variables: &[(&str, &str)],
     ) -> Result<Muster> {
-        let directory = Directory::new("up")?;
+        Muster::launch(binary.as_ref(), arguments, variables, Directory::new("up")?)
+    }
+
+    fn launch(
+        binary: &Path,
+        arguments: &[&str],
+        variables: &[(&str, &str)],
+        directory: Directory,
+    ) -> Result<Muster> {
         let data = directory.join("data");
         let told = Told {
             arguments: arguments.iter().map(|&argument| argument.into()).collect(),
@@ -70,8 +91,8 @@ impl Muster {
                 .map(|&(name, value)| (name.into(), value.into()))
                 .collect(),
         };
-        let (process, kubeconfig) = launch(binary.as_ref(), &data, ANY_PORT, &told, &directory)?;
-        let binary = binary.as_ref().into();
+        let (process, kubeconfig) = launch(binary, &data, ANY_PORT, &told, &directory)?;
+        let binary = binary.into();
         Ok(Muster {
             process,
             kubeconfig,

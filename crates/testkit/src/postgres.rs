@@ -7,9 +7,13 @@ use crate::port;
 use crate::process::{Directory, Farewell, Process};
 use crate::wait;
 use anyhow::{Context, Result, bail, ensure};
+use flate2::Compression;
+use flate2::read::GzDecoder;
+use flate2::write::GzEncoder;
 use std::fs;
+use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
@@ -164,16 +168,61 @@ impl Postgres {
 
     /// Runs statements as the superuser; gives the rows as lines, their columns apart by `|`.
     pub fn sql(&self, database: &str, statements: &str) -> Result<String> {
+        let mut psql = self.psql(database);
+        psql.args(["-c", statements]);
+        let output = psql.output().context("cannot run psql")?;
+        let errors = String::from_utf8_lossy(&output.stderr);
+        ensure!(output.status.success(), "{statements}: {errors}");
+        Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
+    }
+
+    /// The schema and the content of a database as SQL, compressed with gzip.
+    pub fn dump(&self, database: &str) -> Result<Vec<u8>> {
+        let mut dump = Command::new(self.binaries.join("pg_dump"));
+        dump.args(["--no-owner", "--no-privileges"]);
+        dump.arg("-h").arg(self.socket());
+        dump.args(["-p", &self.port.to_string(), "-U", SUPERUSER, database]);
+        let output = dump.output().context("cannot run pg_dump")?;
+        let errors = String::from_utf8_lossy(&output.stderr);
+        ensure!(output.status.success(), "pg_dump: {errors}");
+        let text = String::from_utf8(output.stdout).context("pg_dump writes UTF-8")?;
+        let mut packed = GzEncoder::new(Vec::new(), Compression::best());
+        // Commands of psql itself, which not every psql knows.
+        let is_kept =
+            |line: &&str| !line.starts_with("\\restrict") && !line.starts_with("\\unrestrict");
+        for line in text.lines().filter(is_kept) {
+            writeln!(packed, "{line}")?;
+        }
+        Ok(packed.finish()?)
+    }
+
+    /// Makes a database from [`Postgres::dump`] and gives its name.
+    pub fn load(&self, dump: &[u8]) -> Result<String> {
+        let mut statements = Vec::new();
+        GzDecoder::new(dump).read_to_end(&mut statements)?;
+        let database = self.database()?;
+        let mut psql = self.psql(&database);
+        psql.args(["-f", "-"]).stdin(Stdio::piped());
+        psql.stdout(Stdio::null()).stderr(Stdio::piped());
+        let mut child = psql.spawn().context("cannot run psql")?;
+        if let Some(mut input) = child.stdin.take() {
+            input.write_all(&statements)?;
+        }
+        let output = child.wait_with_output()?;
+        let errors = String::from_utf8_lossy(&output.stderr);
+        ensure!(output.status.success(), "loading a dump: {errors}");
+        Ok(database)
+    }
+
+    /// psql as the superuser, on a database.
+    fn psql(&self, database: &str) -> Command {
         let mut psql = Command::new(self.binaries.join("psql"));
         psql.args(["-X", "-q", "-A", "-t", "-v", "ON_ERROR_STOP=1"])
             .arg("-h")
             .arg(self.socket())
             .args(["-p", &self.port.to_string()])
-            .args(["-U", SUPERUSER, "-d", database, "-c", statements]);
-        let output = psql.output().context("cannot run psql")?;
-        let errors = String::from_utf8_lossy(&output.stderr);
-        ensure!(output.status.success(), "{statements}: {errors}");
-        Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
+            .args(["-U", SUPERUSER, "-d", database]);
+        psql
     }
 
     /// All the server has written.

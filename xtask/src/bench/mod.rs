@@ -2,6 +2,7 @@
 
 pub(crate) mod apiserver;
 pub(crate) mod audit;
+pub(crate) mod hostile;
 pub(crate) mod pages;
 mod parallel;
 pub(crate) mod pipeline;

@@ -201,6 +201,11 @@ async fn make(
         checks: vec![reachable],
         counters: None,
     });
+    front.wait_for("the links of older objects");
+    server
+        .store_missing_links()
+        .await
+        .context("storing the links of older objects")?;
     server.start_upkeep();
     let mut helpers = JoinSet::new();
     helpers.spawn(layers.keep_small(stop.clone()));

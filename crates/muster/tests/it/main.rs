@@ -27,6 +27,7 @@ mod start;
 mod swept;
 mod telemetry;
 mod torture;
+mod upgrade;
 mod web;
 mod why;
 mod workload;

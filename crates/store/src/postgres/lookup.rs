@@ -5,6 +5,8 @@ use super::connections::Connections;
 use super::fault::during;
 use super::text::{indexed, place, possible};
 use crate::clock::signed;
+use crate::computed::REPORTS;
+use crate::facts::LINK;
 use muster_apiserver::store::{Key, Resource, StoreError, Stored};
 use sqlx::Row;
 
@@ -145,6 +147,44 @@ fn keys(rows: Vec<(String, String, String)>) -> Vec<(Resource, Key)> {
         (resource.into(), Key { namespace, name })
     };
     rows.into_iter().map(key).collect()
+}
+
+// Two sets are compared as a whole: a lookup for each object would read all links again and again.
+const UNLINKED: &str = "
+SELECT namespace, name
+FROM object
+WHERE resource = (SELECT id FROM clock WHERE resource = $1)
+EXCEPT
+SELECT namespace, name
+FROM field
+WHERE resource = (SELECT id FROM clock WHERE resource = $1) AND key = $2";
+
+const UNCOUNTED: &str = "
+SELECT namespace, name
+FROM object
+WHERE resource = (SELECT id FROM clock WHERE resource = $1)
+EXCEPT
+SELECT namespace, name
+FROM finding";
+
+pub(super) async fn unlinked(
+    connections: &Connections,
+    resource: &Resource,
+) -> Result<Vec<Key>, StoreError> {
+    let query = match &**resource == REPORTS {
+        true => sqlx::query_as(UNCOUNTED).bind(&**resource),
+        false => sqlx::query_as(UNLINKED).bind(&**resource).bind(LINK),
+    };
+    let mut lease = connections.lease().await?;
+    let found: Vec<(String, String)> = query
+        .fetch_all(lease.connection())
+        .await
+        .map_err(during("looking for objects without links"))?;
+    lease.done();
+    let keys = found.into_iter();
+    Ok(keys
+        .map(|(namespace, name)| Key { namespace, name })
+        .collect())
 }
 
 const UID_EXISTS: &str = "

@@ -218,6 +218,12 @@ impl Store for PostgresStore {
         self.bounded("reading the objects of an owner", work).await
     }
 
+    async fn unlinked(&self, resource: &Resource) -> Result<Vec<Key>, StoreError> {
+        let work = lookup::unlinked(&self.connections, resource);
+        self.bounded("looking for objects without links", work)
+            .await
+    }
+
     async fn uid_exists(&self, uid: &str) -> Result<bool, StoreError> {
         let work = lookup::uid_exists(&self.connections, uid);
         self.bounded("looking for a UID", work).await

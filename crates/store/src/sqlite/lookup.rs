@@ -3,6 +3,8 @@
 use super::body::BodyRow;
 use super::fault::during;
 use super::signed;
+use crate::computed::REPORTS;
+use crate::facts::LINK;
 use muster_apiserver::store::{Key, Resource, StoreError, Stored};
 use sqlx::Row;
 use sqlx::sqlite::SqlitePool;
@@ -68,6 +70,42 @@ pub(super) async fn count(
         .await
         .map_err(during("counting objects"))?;
     Ok(count as u64)
+}
+
+// Two sets are compared as a whole: a lookup for each object would read all links again and again.
+const UNLINKED: &str = "
+SELECT namespace, name
+FROM object
+WHERE resource = (SELECT id FROM clock WHERE resource = $1)
+EXCEPT
+SELECT namespace, name
+FROM field
+WHERE resource = (SELECT id FROM clock WHERE resource = $1) AND key = $2";
+
+const UNCOUNTED: &str = "
+SELECT namespace, name
+FROM object
+WHERE resource = (SELECT id FROM clock WHERE resource = $1)
+EXCEPT
+SELECT namespace, name
+FROM finding";
+
+pub(super) async fn unlinked(
+    readers: &SqlitePool,
+    resource: &Resource,
+) -> Result<Vec<Key>, StoreError> {
+    let query = match &**resource == REPORTS {
+        true => sqlx::query_as(UNCOUNTED).bind(&**resource),
+        false => sqlx::query_as(UNLINKED).bind(&**resource).bind(LINK),
+    };
+    let found: Vec<(String, String)> = query
+        .fetch_all(readers)
+        .await
+        .map_err(during("looking for objects without links"))?;
+    let keys = found.into_iter();
+    Ok(keys
+        .map(|(namespace, name)| Key { namespace, name })
+        .collect())
 }
 
 const OWNED: &str = "

@@ -160,6 +160,10 @@ impl Store for SqliteStore {
         lookup::owned(&self.readers, uid, limit).await
     }
 
+    async fn unlinked(&self, resource: &Resource) -> Result<Vec<Key>, StoreError> {
+        lookup::unlinked(&self.readers, resource).await
+    }
+
     async fn uid_exists(&self, uid: &str) -> Result<bool, StoreError> {
         lookup::uid_exists(&self.readers, uid).await
     }

@@ -440,3 +440,26 @@ pub(crate) async fn a_change_reaches_any_number_of_reports_once(store: Shared) {
     assert_told_once(&store, last).await;
     assert_eq!(read(&store, "w0999").await["summary"]["high"], 1);
 }
+
+pub(crate) async fn objects_without_links_are_found_until_they_have_them(store: Shared) {
+    let unlinked = async |resource_name: &str| {
+        let found = store.unlinked(&resource(resource_name)).await.unwrap();
+        found.into_iter().map(|key| key.name).collect::<Vec<_>>()
+    };
+    for name in [IMAGES, REPORTS, WORKLOADS] {
+        assert_eq!(unlinked(name).await, [""; 0], "{name}");
+    }
+    let linked = image("1", "amd");
+    let mut old = linked.clone();
+    old.index.links.clear();
+    let revision = old.create(&store).await;
+    image("2", "amd").create(&store).await;
+    findings("1", "amd", &["CVE-1"]).create(&store).await;
+    workload("deployment-web", &["1"]).create(&store).await;
+    assert_eq!(unlinked(IMAGES).await, ["1-amd"]);
+    assert_eq!(unlinked(REPORTS).await, [""; 0]);
+    assert_eq!(unlinked(WORKLOADS).await, [""; 0]);
+
+    linked.update(&store, revision).await;
+    assert_eq!(unlinked(IMAGES).await, [""; 0]);
+}

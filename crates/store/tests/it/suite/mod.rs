@@ -77,7 +77,8 @@ macro_rules! every_case {
                 what_has_to_be_mended_twice_counts_twice
                 every_step_of_a_scan_is_an_event
                 what_stands_in_the_way_of_a_scan_is_told_until_it_is_done
-                a_change_reaches_any_number_of_reports_once;
+                a_change_reaches_any_number_of_reports_once
+                objects_without_links_are_found_until_they_have_them;
             forgetting:
                 a_compacted_revision_is_refused_and_later_ones_are_not
                 what_is_young_is_kept_whatever_its_number
