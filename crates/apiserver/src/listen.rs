@@ -100,12 +100,13 @@ async fn accept(
         }
     }
     drop(listener);
-    handler.shut_down().await;
     connections.close();
-    if tokio::time::timeout(DRAIN, connections.wait())
-        .await
-        .is_err()
-    {
+    // A client that has stopped reading holds its answer up; it must not hold up the end.
+    let ended = async {
+        handler.shut_down().await;
+        connections.wait().await;
+    };
+    if tokio::time::timeout(DRAIN, ended).await.is_err() {
         tracing::warn!("some connections did not end in time");
     }
 }

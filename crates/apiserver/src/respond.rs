@@ -86,9 +86,17 @@ pub fn no_page() -> Answer {
     )
 }
 
+/// The most text of all `Warning` headers of an answer, as in kube-apiserver. Clients refuse larger heads.
+const MAX_WARNINGS: usize = 4 * 1024;
+
 /// Adds `Warning` headers, which kubectl shows to its user.
 pub fn with_warnings(mut response: Answer, warnings: &[String]) -> Answer {
+    let mut length = 0;
     for warning in warnings {
+        length += warning.len();
+        if length > MAX_WARNINGS {
+            break;
+        }
         let text: String = warning
             .chars()
             .filter(|c| !c.is_control())

@@ -24,6 +24,8 @@ const AGAIN: u64 = 2;
 #[derive(Clone, Debug)]
 pub(crate) struct Room {
     pieces: Arc<Semaphore>,
+    /// Apart from that of bodies: a body that waits for all of its room takes what is free.
+    trees: Arc<Semaphore>,
     patience: Duration,
 }
 
@@ -51,6 +53,7 @@ impl Room {
     pub(crate) fn new(bytes: usize) -> Self {
         Room {
             pieces: Arc::new(Semaphore::new(bytes / PIECE)),
+            trees: Arc::new(Semaphore::new(bytes / PIECE)),
             patience: PATIENCE,
         }
     }
@@ -61,7 +64,7 @@ impl Room {
             return Ok(None);
         }
         let needed = pieces(bytes.saturating_mul(COPIES));
-        let taken = self.pieces.clone().try_acquire_many_owned(needed);
+        let taken = self.trees.clone().try_acquire_many_owned(needed);
         taken.map(Some).map_err(|_| full())
     }
 
@@ -162,6 +165,14 @@ mod tests {
         assert_eq!((refused.code, refused.retry_after), (429, Some(AGAIN)));
         drop(first);
         assert!(room.for_tree(2 * FREE_TREE).unwrap().is_some());
+    }
+
+    #[tokio::test]
+    async fn a_body_that_waits_leaves_trees_their_room() {
+        let room = Room::new(4 * FREE_TREE * COPIES);
+        let all = room.start(Some(4 * FREE_TREE * COPIES)).await.unwrap();
+        assert!(room.for_tree(2 * FREE_TREE).unwrap().is_some());
+        drop(all);
     }
 
     #[tokio::test]

@@ -17,12 +17,15 @@ use std::fmt;
 /// Objects nest no deeper than this.
 pub const DEPTH_LIMIT: usize = 100;
 
+/// The paths of repeated keys that are kept: more would help no reader.
+pub const MAX_DUPLICATES: usize = 100;
+
 /// What a body holds.
 #[derive(Debug, Default)]
 pub struct Parsed {
     /// The object.
     pub object: Object,
-    /// Paths of keys that stand twice in one object, in reading order.
+    /// Paths of keys that stand twice in one object, in reading order; the first [`MAX_DUPLICATES`] of them.
     pub duplicates: Vec<String>,
     /// The computed fields that were sent and skipped, each once.
     pub skipped: Vec<String>,
@@ -122,6 +125,18 @@ struct Found {
     duplicates: Vec<String>,
     skipped: Vec<String>,
     blobs: BTreeMap<Digest, Bytes>,
+}
+
+impl Found {
+    /// Notes a repeated key by its path, which counts like any other text.
+    fn repeat(&mut self, path: impl fmt::Display, budget: &Budget) -> Result<(), TooLarge> {
+        if self.duplicates.len() < MAX_DUPLICATES {
+            let path = path.to_string();
+            budget.text(path.len())?;
+            self.duplicates.push(path);
+        }
+        Ok(())
+    }
 }
 
 /// Where we are, as a list from the leaf to the root that lives on the stack.
@@ -240,7 +255,7 @@ impl<'de> Visitor<'de> for Seed<'_> {
                 entries.next_value::<IgnoredAny>()?;
                 let mut found = self.found.borrow_mut();
                 match found.skipped.contains(&key) {
-                    true => found.duplicates.push(key),
+                    true => found.repeat(key, self.budget).map_err(A::Error::custom)?,
                     false => found.skipped.push(key),
                 }
                 continue;
@@ -271,7 +286,8 @@ impl<'de> Visitor<'de> for Seed<'_> {
                 entries.next_value_seed(seed)?
             };
             if map.contains_key(&key) {
-                self.found.borrow_mut().duplicates.push(step.to_string());
+                let repeated = self.found.borrow_mut().repeat(&step, self.budget);
+                repeated.map_err(A::Error::custom)?;
             }
             map.insert(key, value);
         }
@@ -300,6 +316,25 @@ mod tests {
         let parsed = parse(text, &[]).unwrap();
         assert_eq!(parsed.duplicates, ["b.c[0].d", "a"]);
         assert_eq!(parsed.object.tree, json!({"a": 3, "b": {"c": [{"d": 2}]}}));
+    }
+
+    #[test]
+    fn repeated_keys_take_a_bounded_memory() {
+        let many = format!("{{{}\"a\":1}}", "\"a\":0,".repeat(1000));
+        let parsed = parse(many.as_bytes(), &[]).unwrap();
+        assert_eq!(parsed.duplicates.len(), MAX_DUPLICATES);
+        // Below a long key each path is long.
+        let key = "k".repeat(1024 * 1024);
+        let long = format!("{{\"{key}\":{many}}}");
+        assert!(parse(long.as_bytes(), &[]).is_err());
+        let computed = ["status".to_owned()];
+        let many = format!("{{{}\"status\":1}}", "\"status\":0,".repeat(1000));
+        let fields = Fields {
+            opaque: &[],
+            computed: &computed,
+        };
+        let parsed = read(many.as_bytes(), fields, &Budget::default()).unwrap();
+        assert_eq!(parsed.duplicates.len(), MAX_DUPLICATES);
     }
 
     #[test]

@@ -141,7 +141,9 @@ fn token(first: u8, rest: &[u8]) -> (Option<Kind>, usize) {
         byte if byte.is_ascii_whitespace() => (None, length(u8::is_ascii_whitespace)),
         b'"' | b'`' => match string(first, rest) {
             Some(length) => (Some(Kind::String), length),
-            None => (Some(Kind::Sign), 1),
+            // What follows is no code either: looking for more strings in it would take quadratic time.
+            None if first == b'"' => (Some(Kind::Sign), length(|byte| *byte != b'\n')),
+            None => (Some(Kind::Sign), rest.len()),
         },
         b'[' | b'{' | b'(' => (Some(Kind::Open), 1),
         b']' | b'}' | b')' => (Some(Kind::Close), 1),
@@ -189,8 +191,8 @@ mod tests {
                 "`a\n\\`(b)",
                 &[(String, "`a\n\\`"), (Open, "("), (Name, "b"), (Close, ")")],
             ),
-            // A string that does not end is no string.
-            ("\"a\n", &[(Sign, "\""), (Name, "a")]),
+            // A string that does not end is no string, and its line has nothing else.
+            ("\"a\nb", &[(Sign, "\"a"), (Name, "b")]),
             (
                 "x := -y",
                 &[
