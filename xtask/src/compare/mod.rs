@@ -12,6 +12,7 @@ use crate::peers;
 use anyhow::{Context, Result, bail, ensure};
 use images::Image;
 use jiff::Timestamp;
+use muster_scan::matching::Unmatched;
 use muster_scan::sbom::{Bill, Subject};
 use muster_scan::vulnerability::trivy_db::TrivyDatabase;
 use muster_scan::{image, layer, limits::Limits, matching};
@@ -114,13 +115,13 @@ fn compare(image: &Image, trivy: &Path, work: &Path) -> Result<usize> {
             }
         })
         .collect();
-    Ok(tell(image, &bill, &found.notes, &ours, &theirs))
+    Ok(tell(image, &bill, &found.unmatched, &ours, &theirs))
 }
 
 fn tell(
     image: &Image,
     bill: &Bill,
-    notes: &[String],
+    unmatched: &[Unmatched],
     ours: &BTreeSet<Row>,
     theirs: &(BTreeSet<Row>, BTreeSet<String>),
 ) -> usize {
@@ -133,7 +134,7 @@ fn tell(
     ];
     for (side, rows) in sides {
         for row in rows {
-            match known::reason(image, notes, row) {
+            match known::reason(image, unmatched, row) {
                 Some(reason) => *explained.entry(reason).or_default() += 1,
                 None => lines.push(format!("  {side} {}", row.line())),
             }

@@ -5,7 +5,7 @@
 use anyhow::{Context, Result};
 use muster_policy::cel::CelPolicy;
 use muster_policy::module::ModulePolicy;
-use muster_policy::rego::RegoPolicy;
+use muster_policy::rego::{Owner, RegoPolicy};
 use muster_policy::{Evaluator, GroupVersionKind, Lookup, LookupError, Member};
 use muster_testkit::policies::{Abi, forbidding, realistic};
 use muster_wasm::Sandbox;
@@ -217,7 +217,12 @@ impl Sample {
     pub(super) fn evaluator(&self, sandbox: &Sandbox) -> Result<Arc<dyn Evaluator>> {
         Ok(match &self.code {
             Code::Settings(settings) => Arc::new(CelPolicy::load(settings, TIME)?),
-            Code::Source(source) => Arc::new(RegoPolicy::load(source, &json!({}), TIME)?),
+            Code::Source(source) => Arc::new(RegoPolicy::load(
+                source,
+                &json!({}),
+                TIME,
+                Owner::default(),
+            )?),
             Code::Module(module) => {
                 let member = Member {
                     module: self.name.clone(),

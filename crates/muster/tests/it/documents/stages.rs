@@ -126,18 +126,21 @@ fn audit_command(desk: &mut Desk) -> Result<()> {
 
 /// Data that was brought along, in the forms in which it is published.
 fn scanning(desk: &mut Desk) -> Result<()> {
-    let record = json!({
-        "schema_version": "1.6.0", "id": "DEBIAN-CVE-2025-0009", "modified": "2026-01-01T00:00:00Z",
-        "aliases": ["CVE-2025-0009"], "summary": "a flaw of zlib",
-        "affected": [{
-            "package": {"ecosystem": "Debian:12", "name": "zlib"},
-            "ranges": [{"type": "ECOSYSTEM", "events": [{"introduced": "0"}, {"fixed": "1:1.2.13.dfsg-2"}]}],
-        }],
-    });
-    desk.write(
-        "osv/all.zip",
-        zip("record.json", record.to_string().as_bytes())?,
-    )?;
+    for (archive, ecosystem, package) in [
+        ("Alpine.zip", "Alpine:v3.20", "zlib"),
+        ("Go.zip", "Go", "example.com/zlib"),
+        ("PyPI.zip", "PyPI", "zlib"),
+    ] {
+        let record = json!({
+            "schema_version": "1.6.0", "id": format!("OSV-{ecosystem}-1"), "modified": "2026-01-01T00:00:00Z",
+            "aliases": ["CVE-2025-0009"], "summary": "a flaw of zlib",
+            "affected": [{
+                "package": {"ecosystem": ecosystem, "name": package},
+                "ranges": [{"type": "ECOSYSTEM", "events": [{"introduced": "0"}, {"fixed": "1.3.1"}]}],
+            }],
+        });
+        desk.write(archive, zip("record.json", record.to_string().as_bytes())?)?;
+    }
     let mut scores = GzEncoder::new(Vec::new(), Compression::fast());
     scores.write_all(
         b"#model_version:v2025.03.14,score_date:2026-01-01T00:00:00+0000\n\
