@@ -4,6 +4,7 @@ use super::*;
 use crate::progress::laid_over;
 use crate::testing::{absent, client, json};
 use jiff::SignedDuration;
+use std::sync::atomic::{AtomicBool, Ordering};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 
@@ -105,10 +106,14 @@ impl Kept {
     }
 }
 
-/// Answers every request with 200.
-fn serve(listener: TcpListener) {
+/// Answers every request with 200 while the registry is back, and drops every connection before. It
+/// listens the whole time, so no other process can take the address.
+fn serve(listener: TcpListener, is_back: Arc<AtomicBool>) {
     tokio::spawn(async move {
         while let Ok((mut stream, _)) = listener.accept().await {
+            if !is_back.load(Ordering::SeqCst) {
+                continue;
+            }
             let mut request = [0; 4096];
             let _ = stream.read(&mut request).await;
             let answer = "HTTP/1.1 200 OK\r\ncontent-length: 0\r\nconnection: close\r\n\r\n";
@@ -121,14 +126,15 @@ fn serve(listener: TcpListener) {
 async fn a_registry_that_is_back_is_scanned_at_the_next_look() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap().to_string();
-    drop(listener);
+    let is_back = Arc::new(AtomicBool::new(false));
+    serve(listener, is_back.clone());
     let kept = Kept::new(&address);
     // Five hours of failures: the next scan is due in an hour.
     let status = kept.look(&kept.operator()).await;
     assert_eq!(status["conditions"][0]["status"], "False", "{status}");
     assert_eq!(kept.started(), 0);
 
-    serve(TcpListener::bind(&address).await.unwrap());
+    is_back.store(true, Ordering::SeqCst);
     kept.registry.lock().unwrap()["status"]["lastProbeTime"] = json!(CREATED_LONG_AGO);
     let operator = kept.operator();
     let status = kept.look(&operator).await;
