@@ -211,6 +211,7 @@ pub(super) fn kept(object: &Metadata) -> Option<Kept> {
     Some(Kept {
         hashes: Hashes::read(object.labels()),
         is_stale: object.annotations().contains_key(STALE),
+        is_revisited: false,
         group: group.into(),
         kind: owner.kind.clone(),
         name: owner.name.clone(),

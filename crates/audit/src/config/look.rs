@@ -272,6 +272,7 @@ impl ConfigAuditor {
                 let (group, _) = subject.api_version.split_once('/').unwrap_or_default();
                 let kept = Kept {
                     is_stale: hashes.is_none(),
+                    is_revisited: false,
                     hashes,
                     group: group.into(),
                     kind: subject.kind.clone(),

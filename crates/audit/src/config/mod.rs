@@ -142,6 +142,8 @@ struct Kept {
     hashes: Option<Hashes>,
     /// Whether it is marked as stale.
     is_stale: bool,
+    /// Whether its object is to be evaluated again though nothing changed. It stays until then.
+    is_revisited: bool,
     /// Which object it is about: group, kind, name and identity.
     group: String,
     kind: String,

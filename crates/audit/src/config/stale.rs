@@ -27,7 +27,8 @@ pub(super) enum Looked {
 impl Kept {
     /// What it was made from, if it is not to be made again.
     pub(super) fn current_hashes(&self) -> Option<&Hashes> {
-        self.hashes.as_ref().filter(|_| !self.is_stale)
+        let is_current = !self.is_stale && !self.is_revisited;
+        self.hashes.as_ref().filter(|_| is_current)
     }
 
     /// Whether it stays while there is no successor. One that is in doubt does not.
@@ -89,7 +90,7 @@ impl ConfigAuditor {
         if kept.is_stale {
             return;
         }
-        kept.hashes = None;
+        kept.is_revisited = true;
         let kept = kept.clone();
         let at = state.whereabouts(name, &kept);
         drop(state);

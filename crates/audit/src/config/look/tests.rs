@@ -236,3 +236,35 @@ async fn a_report_with_errors_is_made_again_after_a_start() {
         assert!(hashes.is_some() && said["summary"]["errorCount"] == 0);
     }
 }
+
+#[tokio::test]
+async fn a_report_stays_if_its_evaluation_after_a_start_is_refused() {
+    let _alone = EVALUATING.lock().await;
+    let server = OneReport::default();
+    let auditor = over(server.client());
+    auditor.state().desks = desks(&[["a", "Pod", "1"]], "1", &["v1 Pod"]);
+    let place = Place::new((String::new(), "pods".into()));
+    let work = async || {
+        let job = Job::There(place.clone(), Box::new(pod("x")));
+        auditor.work(job).await;
+    };
+    work().await;
+    server.0.lock().unwrap().0["report"]["summary"]["errorCount"] = 1.into();
+    let before = server.says();
+    assert_eq!(before.2["summary"]["criticalCount"], 1);
+    auditor.revisit().await;
+    let occupied = occupy(&OWNER);
+    work().await;
+    let (hashes, why, said) = server.says();
+    assert_eq!((&hashes, &said), (&before.0, &before.2));
+    assert!(why.unwrap().contains("not evaluated yet"));
+    drop(occupied);
+    // It is evaluated once, and not again.
+    for _ in 0..2 {
+        work().await;
+    }
+    let (hashes, why, said) = server.says();
+    assert_eq!((hashes, why), (before.0, None));
+    assert_eq!(said["summary"]["errorCount"], 0);
+    assert_eq!(server.writes(), 3);
+}
