@@ -47,7 +47,7 @@ pub struct Imported {
     /// The origins of the records.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub origins: Vec<OriginInfo>,
-    /// Origins of the same names that these records replaced.
+    /// Origins that these records replaced.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub replaced: Vec<OriginInfo>,
     /// Streams and counts of OSV records, and what was left out of them, by reason; of scores and
@@ -63,7 +63,7 @@ pub struct Import {
     pub imported: Vec<Imported>,
     /// Origins of OSV records that did not change.
     pub kept: Vec<OriginInfo>,
-    /// Origins of OSV records that were removed and not replaced by others of their names.
+    /// Origins of OSV records that were removed and not replaced by others.
     pub removed: Vec<OriginInfo>,
 }
 
@@ -105,19 +105,22 @@ impl DataDirectory {
             Ready::Records(_, origins) => origins.clone(),
         };
         let fresh: Vec<Origin> = ready.iter().flat_map(of_path).collect();
-        let mut import = Import::default();
+        let (mut import, mut replaced) = (Import::default(), Vec::new());
         if !fresh.is_empty() {
             let replacement = origins::replace(self, &fresh, replace_all, progress)?;
             (import.kept, import.removed) = (replacement.kept, replacement.removed);
+            replaced = replacement.replaced;
         }
+        let mut first = 0;
         for one in ready {
             let imported = match one {
                 Ready::Placed(imported) => imported,
                 Ready::Records(mut imported, origins) => {
                     imported.origins = origins.into_iter().map(|origin| origin.info).collect();
-                    let names: Vec<&str> = imported.origins.iter().map(|one| &*one.name).collect();
-                    let is_replaced = |one: &mut OriginInfo| names.contains(&&*one.name);
-                    imported.replaced = import.removed.extract_if(.., is_replaced).collect();
+                    let places = first..first + imported.origins.len();
+                    let by_these = replaced.iter().filter(|(by, _)| places.contains(by));
+                    imported.replaced = by_these.map(|(_, info)| info.clone()).collect();
+                    first = places.end;
                     imported
                 }
             };
@@ -272,6 +275,7 @@ impl DataDirectory {
             path: origins::written(path),
             imported_at: Some(now()),
             length: data.as_ref().len() as u64,
+            is_legacy: false,
         };
         let origin = Origin::new(piece, data, path)?;
         let imported = Imported {

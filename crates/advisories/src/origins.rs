@@ -9,6 +9,7 @@ use crate::progress::Progress;
 use muster_scan::vulnerability::Database;
 use muster_scan::vulnerability::osv::{OsvIndex, OsvSet};
 use serde::Serialize;
+use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
 use std::path::Path;
@@ -57,7 +58,9 @@ pub(crate) struct Origin {
 /// What replacing origins did.
 #[derive(Debug, Default)]
 pub(crate) struct Replacement {
-    /// Origins that are no longer there in that form.
+    /// Origins that were replaced, each with the index of the fresh one that replaced it.
+    pub replaced: Vec<(usize, OriginInfo)>,
+    /// Other origins that are no longer there.
     pub removed: Vec<OriginInfo>,
     /// Origins that did not change.
     pub kept: Vec<OriginInfo>,
@@ -85,6 +88,15 @@ impl Origin {
         let verified = open(&self.data, path)?.verify();
         verified.map_err(|error| Error::damaged(path, error))
     }
+
+    /// Whether this fresh origin replaces a current one. One of several with the same name must have the
+    /// same path too.
+    fn replaces(&self, current: &Origin, has_own_name: bool) -> bool {
+        let (fresh, old) = (&self.info, &current.info);
+        let is_same = fresh.name == old.name && (has_own_name || fresh.path == old.path);
+        let is_archive = fresh.name.rsplit('/').next() == Some(ANY_ECOSYSTEM);
+        is_same || (is_archive && current.piece.is_legacy && old.name == ANY_ECOSYSTEM)
+    }
 }
 
 fn open(data: &Data, path: &Path) -> Result<OsvIndex, Error> {
@@ -107,6 +119,7 @@ pub(crate) fn read(part: &Arc<Part>) -> Result<Vec<Origin>, Error> {
             path: note.origin.clone(),
             imported_at: note.downloaded_at.clone(),
             length: whole.as_ref().len() as u64,
+            is_legacy: true,
         };
         return Ok(vec![Origin::new(piece, whole, path)?]);
     }
@@ -148,8 +161,10 @@ pub(crate) fn name(path: &Path, ecosystem: Option<&str>) -> String {
     }
 }
 
-/// A path as it is written down.
+/// A path as it is written down: the same from every working directory.
 pub(crate) fn written(path: &Path) -> String {
+    let absolute = std::path::absolute(path);
+    let path = absolute.as_deref().unwrap_or(path);
     cut(&path.display().to_string(), MAX_PATH)
 }
 
@@ -157,7 +172,7 @@ fn cut(text: &str, limit: usize) -> String {
     text.chars().take(limit).collect()
 }
 
-/// Replaces the origins of the same names, or all, by fresh ones.
+/// Replaces the origins that the fresh ones replace, or all, by these.
 pub(crate) fn replace(
     directory: &DataDirectory,
     fresh: &[Origin],
@@ -166,14 +181,20 @@ pub(crate) fn replace(
 ) -> Result<Replacement, Error> {
     let _lock = lock(directory)?;
     let place = directory.place(Kind::Osv);
-    let is_fresh = |name: &str| fresh.iter().any(|origin| origin.info.name == name);
-    let (mut kept, mut removed) = (Vec::new(), Vec::new());
+    let (mut kept, mut removed, mut replaced) = (Vec::new(), Vec::new(), Vec::new());
     match current(&place) {
         Ok(origins) => {
+            let mut names = BTreeMap::<String, usize>::new();
+            for origin in &origins {
+                *names.entry(origin.info.name.clone()).or_default() += 1;
+            }
             for origin in origins {
-                match replace_all || is_fresh(&origin.info.name) {
-                    true => removed.push(origin.info),
-                    false => kept.push(origin),
+                let has_own_name = names.get(&origin.info.name) == Some(&1);
+                let mut by = fresh.iter();
+                match by.position(|one| one.replaces(&origin, has_own_name)) {
+                    Some(by) => replaced.push((by, origin.info)),
+                    None if replace_all => removed.push(origin.info),
+                    None => kept.push(origin),
                 }
             }
         }
@@ -193,6 +214,7 @@ pub(crate) fn replace(
     progress.ends();
     written?.place(&place)?;
     Ok(Replacement {
+        replaced,
         removed,
         kept: kept.into_iter().map(|origin| origin.info).collect(),
     })

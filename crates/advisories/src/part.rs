@@ -88,6 +88,9 @@ pub(crate) struct Piece {
     pub imported_at: Option<String>,
     /// Bytes of the compiled file.
     pub length: u64,
+    /// Whether a version before origins imported it: no ecosystem is in its name.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub is_legacy: bool,
 }
 
 /// Tells one state of a file from another, without reading it. While a file is mapped, no other can

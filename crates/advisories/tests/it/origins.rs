@@ -121,7 +121,7 @@ fn all_paths_of_one_import_add_up() -> Result<()> {
         apart.import(path, &Deaf)?;
     }
     assert_eq!(apart.open()?.revision, together.open()?.revision);
-    // Files of one name in one import add up too, and later replace one another.
+    // Files of one name in one import add up too, and later each replaces the one with its path.
     put(
         &path("a/osv.zip"),
         zip(&[("1.json", &record("A-1", "npm", "left-pad"))]),
@@ -133,8 +133,15 @@ fn all_paths_of_one_import_add_up() -> Result<()> {
     let (_third, directory) = directory();
     directory.import_all(&["a/osv.zip", "b/osv.zip"].map(&path), false, &Deaf)?;
     assert_eq!(known(&directory.open()?), ["flask", "left-pad"]);
-    directory.import(&path("b/osv.zip"), &Deaf)?;
-    assert_eq!(known(&directory.open()?), ["flask"]);
+    put(
+        &path("b/osv.zip"),
+        zip(&[("1.json", &record("A-3", "PyPI", "django"))]),
+    );
+    let imported = directory.import(&path("b/osv.zip"), &Deaf)?;
+    let replaced: Vec<_> = imported.replaced.iter().map(|one| &one.path).collect();
+    assert_eq!(replaced, [&path("b/osv.zip").display().to_string()]);
+    assert_eq!(known(&directory.open()?), ["left-pad", "django"]);
+    assert_eq!(names(&directory), ["osv.zip", "osv.zip"]);
     Ok(())
 }
 
@@ -281,6 +288,40 @@ fn a_directory_of_an_older_version_is_read_and_added_to() -> Result<()> {
     put(&directory.path().join("osv.index"), old);
     directory.import(&path("PyPI.zip"), &Deaf)?;
     assert_eq!(known(&directory.open()?), ["flask"]);
+    // So is an archive of one ecosystem that was named without it, also after another import.
+    for before in [None, Some("Go.zip")] {
+        let (_place, directory) = self::directory();
+        let old = old_file(&[record("PYSEC-1", "PyPI", "flask")], "/old/all.zip");
+        put(&directory.path().join("osv.index"), old);
+        if let Some(name) = before {
+            directory.import(&path(name), &Deaf)?;
+        }
+        let imported = directory.import(&path("PyPI/all.zip"), &Deaf)?;
+        let replaced: Vec<_> = imported.replaced.iter().map(|one| &*one.name).collect();
+        assert_eq!(replaced, ["all.zip"], "{before:?}");
+        let names = names(&directory);
+        assert!(!names.contains(&"all.zip".into()), "{names:?}");
+        let opened = directory.open()?;
+        let known = known(&opened);
+        assert!(known.contains(&"django"), "{known:?}");
+        assert!(!known.contains(&"flask"), "{known:?}");
+        // Only the first import replaces it: the next ecosystem is added.
+        directory.import(&path("npm/all.zip"), &Deaf)?;
+        assert_eq!(origins(&directory).len(), names.len() + 1);
+    }
+    // An archive of all ecosystems is not such an archive.
+    let (_place, directory) = self::directory();
+    let records = [
+        record("A-1", "npm", "left-pad"),
+        record("A-2", "PyPI", "flask"),
+    ];
+    put(
+        &path("all.zip"),
+        zip(&[("1.json", &records[0]), ("2.json", &records[1])]),
+    );
+    directory.import_all(&["all.zip", "PyPI/all.zip"].map(&path), false, &Deaf)?;
+    directory.import(&path("PyPI/all.zip"), &Deaf)?;
+    assert_eq!(names(&directory), ["PyPI/all.zip", "all.zip"]);
     Ok(())
 }
 
