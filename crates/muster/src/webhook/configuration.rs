@@ -99,6 +99,16 @@ pub(super) async fn read(client: &Client) -> kube::Result<[Option<DynamicObject>
     Ok([mutating.await?, validating.await?])
 }
 
+/// Whether kube-apiserver asks already, because of an earlier start or another operator.
+pub(super) fn are_registered(found: &[Option<DynamicObject>]) -> bool {
+    let webhooks = |one: &DynamicObject| one.data.get("webhooks")?.as_array().map(Vec::len);
+    found
+        .iter()
+        .flatten()
+        .filter_map(webhooks)
+        .any(|count| count > 0)
+}
+
 /// The kinds of the two configurations.
 pub(super) fn resources() -> [ApiResource; 2] {
     [
@@ -296,6 +306,29 @@ mod tests {
         }
         for kind in scanner::kinds() {
             assert!(asked.contains(&json!(kind.plural).to_string()), "{asked:?}");
+        }
+    }
+
+    #[test]
+    fn webhooks_are_registered_if_either_configuration_has_some() {
+        let accounts = Accounts::in_namespace("muster");
+        let full = mutating_of(&service(), &accounts, None);
+        let kind = "ValidatingWebhookConfiguration";
+        let mut bare = configuration(kind, Vec::new());
+        let empty = bare.clone();
+        bare.as_object_mut().unwrap().remove("webhooks");
+        for (found, expected) in [
+            ([None, None], false),
+            // As the chart creates them.
+            ([Some(&bare), Some(&bare)], false),
+            ([Some(&empty), None], false),
+            ([Some(&full), None], true),
+            ([Some(&bare), Some(&full)], true),
+            ([Some(&full), Some(&full)], true),
+        ] {
+            let object = |one: &Value| serde_json::from_value(one.clone()).unwrap();
+            let objects = found.map(|one| one.map(object));
+            assert_eq!(are_registered(&objects), expected, "{found:?}");
         }
     }
 

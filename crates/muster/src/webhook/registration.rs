@@ -1,6 +1,7 @@
 //! What kube-apiserver must know of the webhooks, kept in order as long as they are answered: their
 //! certificate is renewed, and whoever vouches for it is told; and taken back where nobody answers.
-//! Nothing is registered before the webhooks answer at the address that kube-apiserver will ask.
+//! The first registration waits until the webhooks answer at the address that kube-apiserver will ask.
+//! Webhooks that are registered already are corrected at once: while they are wrong, writes are rejected.
 //! Looking again is the only way by which anything is put right, so it does not matter what went
 //! wrong, or for whom.
 
@@ -117,18 +118,28 @@ enum Looked {
     Left,
 }
 
-/// Waits until the webhooks answer at their address; false if they are to stop before.
-async fn answering(place: &Place, certificate: &mut Certificate, stop: &CancellationToken) -> bool {
+/// Waits until the webhooks are registered or answer at their address; false if they are to stop before.
+async fn answering(
+    client: &Client,
+    place: &Place,
+    certificate: &mut Certificate,
+    stop: &CancellationToken,
+) -> bool {
     for number in 1.. {
         let asked = async {
+            let found = configuration::read(client).await;
+            let found = found.context("reading the webhook configurations")?;
+            if configuration::are_registered(&found) {
+                return Ok(());
+            }
             let bundle = certificate.look().await?;
             reach::ask(place, bundle.as_deref()).await
         };
         let asked = tokio::select! {
-            asked = asked => asked,
+            asked = tokio::time::timeout(LOOK, asked) => asked,
             () = stop.cancelled() => return false,
         };
-        let Err(error) = asked else {
+        let Err(error) = asked.context("kube-apiserver takes too long").flatten() else {
             return true;
         };
         let error = format!("{error:#}");
@@ -153,7 +164,7 @@ pub(super) async fn register(
     mut certificate: Certificate,
     stop: &CancellationToken,
 ) {
-    if !answering(place, &mut certificate, stop).await {
+    if !answering(client, place, &mut certificate, stop).await {
         return;
     }
     let mut told: Option<(Option<String>, Instant)> = None;
