@@ -366,6 +366,7 @@ impl Auditor {
                 shown.versions.insert(version, Arc::new(request));
             }
         }
+        let unreachable = plan.stale();
         let (questions, versions) = (plan.questions, Arc::new(shown.versions));
         let answers = self.ask(at, questions, versions).await;
         self.heed_failures(&answers);
@@ -376,6 +377,7 @@ impl Auditor {
                 lines,
                 stale,
             } = compose(&plan.kept, &answers, lines, known, now());
+            let stale = stale.or_else(|| unreachable.clone());
             (note.object, note.revision) = (Some(shown.hash), shown.revision);
             if before.as_ref().is_some_and(Kept::is_foreign) {
                 // What policies say is counted; the report stays whose it is.
@@ -742,3 +744,5 @@ impl State {
 
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod unreachable;

@@ -50,7 +50,7 @@ fn client(broken: &'static [&'static str], panics: usize) -> Client {
     Client::new(service, "default")
 }
 
-fn auditor(client: Client) -> Arc<Auditor> {
+pub(crate) fn auditor(client: Client) -> Arc<Auditor> {
     let sandbox = muster_wasm::Sandbox::new(Default::default()).unwrap();
     let modules = Arc::new(Modules::new(modules::Options::default(), sandbox));
     let servers = Servers::new(Objects::Cluster(client.clone()), &["muster"], None);

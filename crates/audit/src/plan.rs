@@ -1,6 +1,6 @@
 //! What has to be done about one object: which policies keep their answer, and which are asked again. A
 //! policy is asked only if the object, the policy or its code is another than when it answered. One that
-//! cannot be reached has no other code: what it answered stands until it can.
+//! cannot be reached has no other code: what it answered stands until it can, and the report is stale.
 
 use crate::note::{Key, Mark, Note, Pair, Stamp};
 use crate::view::{Interest, Namespaces};
@@ -91,9 +91,23 @@ impl Plan {
         plan
     }
 
-    /// Whether everything is as it was noted.
+    /// Why the report is stale, if it keeps the line of a policy that cannot be reached. Other code, or an
+    /// earlier version of Muster, may have made that line.
+    pub fn stale(&self) -> Option<String> {
+        let other = self.others.iter().find(|other| {
+            let is_in_doubt = |before: &Pair| before.mark.is_said() && before.stamp != other.stamp;
+            other.prepared.is_unreachable() && self.kept.get(&other.key).is_some_and(is_in_doubt)
+        })?;
+        let policy = other.prepared.policy.unique_name();
+        Some(format!(
+            "not evaluated: {policy}: the policy cannot be reached"
+        ))
+    }
+
+    /// Whether everything is as it was noted, and current.
     pub fn is_done(&self, object: u64, known: &Note) -> bool {
         self.questions.is_empty()
+            && self.stale().is_none()
             && self.kept == known.pairs
             && (known.object == Some(object) || self.kept.is_empty())
     }

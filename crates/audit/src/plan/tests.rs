@@ -109,20 +109,31 @@ fn what_was_answered_stands_while_the_policy_cannot_be_reached() {
         7,
         Mark::Error,
     );
-    for (known, changes, object, asked, what) in [
-        (&known, json!({}), 7, 0, "it answered"),
-        (&known, json!({}), 8, 1, "the object is another"),
-        (&known, changed, 7, 1, "the policy is another"),
-        (&Note::default(), json!({}), 7, 1, "it never answered"),
-        (&never, json!({}), 7, 0, "that it cannot be reached is told"),
+    let why = "not evaluated: clusterwide-p: the policy cannot be reached";
+    for (known, changes, object, asked, stale, what) in [
+        (&known, json!({}), 7, 0, Some(why), "it answered"),
+        (&known, json!({}), 8, 1, None, "the object is another"),
+        (&known, changed, 7, 1, None, "the policy is another"),
+        (&Note::default(), json!({}), 7, 1, None, "it never answered"),
+        (
+            &never,
+            json!({}),
+            7,
+            0,
+            None,
+            "that it cannot be reached is told",
+        ),
     ] {
         let plan = plan(&[("p", changes, UNREACHABLE)], known, object);
         assert_eq!(plan.questions.len(), asked, "{what}");
-        assert_eq!(plan.is_done(object, known), asked == 0, "{what}");
+        // Nobody knows which code answered: a line that stays is marked.
+        assert_eq!(plan.stale().as_deref(), stale, "{what}");
+        let is_done = asked == 0 && stale.is_none();
+        assert_eq!(plan.is_done(object, known), is_done, "{what}");
     }
     // Once it can be reached, the same code has nothing to add.
     let back = plan(&[("p", json!({}), 1)], &known, 7);
-    assert!(back.is_done(7, &known));
+    assert!(back.is_done(7, &known) && back.stale().is_none());
     let back = plan(&[("p", json!({}), 1)], &never, 7);
     assert_eq!(back.questions.len(), 1, "it can be asked now");
 }
