@@ -30,7 +30,7 @@ pub(crate) fn run(options: &[&str]) -> Result<()> {
         _ => super::build()?,
     };
     let runtime = super::runtime()?;
-    println!(
+    eprintln!(
         "{:<34}{:>8}{:>12}{:>12}{:>12}{:>10}  outcome",
         "attack", "lives", "peak MB", "alone ms", "beside ms", "seconds"
     );
@@ -69,7 +69,7 @@ struct Row {
 }
 
 fn print(server: &str, attack: &Attack, lives: bool, peak: u64, row: &Row) {
-    println!(
+    eprintln!(
         "{:<34}{:>8}{:>12}{:>12}{:>12}{:>10.1}  {}",
         format!("{server}: {}", attack.name),
         if lives { "yes" } else { "NO" },

@@ -25,7 +25,7 @@ pub(super) fn measure(binary: &Path) -> Result<()> {
         sbom.args(["sbom", "--quiet"]).arg(directory.join("image"));
         sbom.env("HOME", directory.path());
         let measured = measure::measure(&sbom).context("muster sbom")?;
-        println!(
+        eprintln!(
             "an image of {size} files and as many whiteouts: {:.1} s, {} MB, {}",
             measured.wall.as_secs_f64(),
             measured.peak / 1_000_000,
