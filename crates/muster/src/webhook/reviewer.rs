@@ -18,6 +18,8 @@ use tokio::sync::Semaphore;
 
 /// A review may hold an object before and after, and something about both.
 const LIMIT: usize = 2 * SIZE_LIMIT + 64 * 1024;
+/// The most that is read of a review that is too large, before its connection ends.
+const MAX_DISCARDED: usize = 4 * LIMIT;
 /// How long an answer may take; kube-apiserver waits no longer.
 const DEADLINE: Duration = Duration::from_secs(10);
 /// How long a body may take to come: nobody who trickles keeps the others from their turn.
@@ -65,6 +67,18 @@ impl Reviewer {
     }
 }
 
+/// Reads on without keeping anything. A client that still sends when its connection ends does not read the answer.
+async fn discard(mut body: RequestBody) {
+    let mut left = MAX_DISCARDED;
+    while let Some(Ok(frame)) = body.frame().await {
+        let length = frame.data_ref().map_or(0, |data| data.len());
+        match left.checked_sub(length) {
+            Some(rest) => left = rest,
+            None => return,
+        }
+    }
+}
+
 async fn read(mut body: RequestBody) -> Result<Vec<u8>, Status> {
     let mut read = Vec::new();
     while let Some(frame) = body.frame().await {
@@ -72,6 +86,8 @@ async fn read(mut body: RequestBody) -> Result<Vec<u8>, Status> {
             frame.map_err(|error| Status::bad_request(format!("reading the review: {error}")))?;
         let data = frame.into_data().unwrap_or_default();
         if read.len() + data.len() > LIMIT {
+            drop(read);
+            discard(body).await;
             let most = format!("a review is at most {LIMIT} bytes");
             return Err(Status::too_large(most));
         }

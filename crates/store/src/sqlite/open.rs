@@ -16,6 +16,10 @@ use std::time::Duration;
 pub(super) const DATABASE: &str = "state.db";
 /// The name of the file whose lock says that a process owns the directory.
 const LOCK: &str = "lock";
+/// How often and after which pause a lock is tried again. A program that this process starts holds its files
+/// for a moment, until it runs: a store that was closed just then is still locked.
+const LOCK_RETRIES: u32 = 20;
+const LOCK_PAUSE: Duration = Duration::from_millis(10);
 const PAGE_BYTES: u64 = 4096;
 /// Longer than any transaction of ours; only a backup or a curious shell can make us wait.
 const BUSY: Duration = Duration::from_secs(10);
@@ -173,13 +177,21 @@ pub(super) fn lock(directory: &Path) -> Result<File, OpenError> {
         .write(true)
         .open(&path)
         .map_err(failed("opening the lock", &path))?;
-    match file.try_lock() {
-        Ok(()) => Ok(file),
-        Err(TryLockError::WouldBlock) => Err(OpenError::Locked {
-            directory: directory.into(),
-        }),
-        Err(TryLockError::Error(source)) => Err(failed("locking", &path)(source)),
+    for try_number in 0.. {
+        match file.try_lock() {
+            Ok(()) => break,
+            Err(TryLockError::WouldBlock) if try_number < LOCK_RETRIES => {
+                std::thread::sleep(LOCK_PAUSE);
+            }
+            Err(TryLockError::WouldBlock) => {
+                return Err(OpenError::Locked {
+                    directory: directory.into(),
+                });
+            }
+            Err(TryLockError::Error(source)) => return Err(failed("locking", &path)(source)),
+        }
     }
+    Ok(file)
 }
 
 /// Makes the file before the engine does: it holds Secrets, so only its owner may read it. The

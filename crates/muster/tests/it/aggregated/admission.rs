@@ -15,6 +15,7 @@ use muster_testkit::process::Process;
 use muster_testkit::storage::{ROLES, role_path};
 use muster_testkit::{port, wait};
 use serde_json::{Value, json};
+use std::net::TcpStream;
 use std::process::Command;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use tempfile::TempDir;
@@ -153,6 +154,13 @@ fn stage() -> Result<Arc<Stage>> {
     };
     let tails = || -> String { stage.operators.iter().map(Process::log_tail).collect() };
     stage.cluster.wait_refusing().with_context(tails)?;
+    // One replica is enough for kube-apiserver; tests ask each of them.
+    for port in &stage.ports {
+        wait::until("a webhook of every replica", SOON, || {
+            Ok(TcpStream::connect(("127.0.0.1", *port)).ok().map(drop))
+        })
+        .with_context(tails)?;
+    }
     let stage = Arc::new(stage);
     *shared = Arc::downgrade(&stage);
     Ok(stage)

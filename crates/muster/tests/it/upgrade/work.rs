@@ -7,20 +7,22 @@ use muster_testkit::kubectl::Kubectl;
 use muster_testkit::muster::Muster;
 use muster_testkit::wait;
 use serde_json::{Value, json};
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 const LIMIT: Duration = Duration::from_secs(120);
 const SCANNER: &str = "/apis/sbomscanner.kubewarden.io/v1alpha1";
 const STORAGE: &str = "/apis/storage.sbomscanner.kubewarden.io/v1alpha1";
-/// What another scan or audit would write again. Configuration checks are left out: a new version of the
-/// engine evaluates them once more.
-const RESULTS: [&str; 4] = [
+/// What another scan would write again.
+const SCANNED: [&str; 2] = [
     "/apis/sbomscanner.kubewarden.io/v1alpha1/scanjobs",
     "/apis/storage.sbomscanner.kubewarden.io/v1alpha1/sboms",
-    "/apis/wgpolicyk8s.io/v1beta1/policyreports",
-    "/apis/wgpolicyk8s.io/v1beta1/clusterpolicyreports",
 ];
-const CHECKED: &str = "/apis/aquasecurity.github.io/v1alpha1/configauditreports";
+/// Reports of policies and of checks. A new version of an engine evaluates once more, so they may change.
+const AUDITED: [&str; 2] = [
+    "/apis/wgpolicyk8s.io/v1beta1/policyreports",
+    "/apis/aquasecurity.github.io/v1alpha1/configauditreports",
+];
 
 /// The upgrade comes right after the last scans, whenever the fixture was made.
 fn scanned_just_now(kubectl: &Kubectl) -> Result<()> {
@@ -54,7 +56,7 @@ fn scanned_just_now(kubectl: &Kubectl) -> Result<()> {
 /// Each result with its revision.
 fn results(kubectl: &Kubectl) -> Result<Vec<(String, String)>> {
     let mut results = Vec::new();
-    for path in RESULTS {
+    for path in SCANNED {
         for object in items(kubectl, path)? {
             let revision = object["metadata"]["resourceVersion"].to_string();
             results.push((format!("{path} {:?}", identity(&object)), revision));
@@ -64,13 +66,16 @@ fn results(kubectl: &Kubectl) -> Result<Vec<(String, String)>> {
 }
 
 #[test]
-fn nothing_is_scanned_or_audited_again_after_an_upgrade() -> Result<()> {
+fn nothing_is_scanned_or_reported_twice_after_an_upgrade() -> Result<()> {
     for fixture in Fixture::all()? {
         let mut muster = Muster::start_on(MUSTER, &IDLE, |data| fixture.unpack(data))?;
         let kubectl = Kubectl::new(&muster.kubeconfig_path())?;
         scanned_just_now(&kubectl)?;
         let before = results(&kubectl)?;
-        ensure!(before.len() > 20, "the fixture has few results: {before:?}");
+        ensure!(
+            before.len() > SCANNED.len(),
+            "the fixture has few results: {before:?}"
+        );
         ensure!(muster.terminate()?.success(), "muster did not end in order");
 
         muster.instruct(&[]);
@@ -95,7 +100,7 @@ fn nothing_is_scanned_or_audited_again_after_an_upgrade() -> Result<()> {
             "reports of a new pod and a condition of a new Registry",
             LIMIT,
             || {
-                for path in [RESULTS[2], CHECKED] {
+                for path in AUDITED {
                     if !items(&kubectl, path)?.iter().any(is_about_pod) {
                         return Ok(None);
                     }
@@ -109,35 +114,49 @@ fn nothing_is_scanned_or_audited_again_after_an_upgrade() -> Result<()> {
         )
         .with_context(|| muster.process().log_tail())?;
 
-        let after = results(&kubectl)?;
-        let after: Vec<_> = after
-            .into_iter()
-            .filter(|(name, _)| !name.contains("sandbox"))
-            .collect();
-        let before: Vec<_> = before
-            .into_iter()
-            .filter(|(name, _)| !name.contains("sandbox"))
-            .collect();
-        assert_eq!(after, before);
+        assert_eq!(results(&kubectl)?, before);
         let expected = fixture.expected()?;
-        let stored = ["images", "vulnerabilityreports", "workloadscanreports"];
-        let stored = stored.map(|resource| format!("{STORAGE}/{resource}"));
-        for path in stored.iter().map(String::as_str).chain([CHECKED]) {
-            // Reports of checks are replaced by successors with the same names.
-            let shown = |object: &Value| {
-                let [namespace, name, uid] = identity(object).map(|text| text.map(str::to_owned));
-                (namespace, name, uid.filter(|_| path != CHECKED))
-            };
-            let of_others =
-                |(namespace, ..): &(Option<String>, _, _)| namespace.as_deref() != Some("sandbox");
-            let served: Vec<_> = items(&kubectl, path)?
-                .iter()
-                .map(shown)
-                .filter(of_others)
-                .collect();
-            let expected = expected.get(path).context(path.to_owned())?;
-            let expected: Vec<_> = expected.iter().map(shown).filter(of_others).collect();
+        let expected = |path: &str| expected.get(path).with_context(|| path.to_owned());
+        for resource in ["images", "vulnerabilityreports", "workloadscanreports"] {
+            let path = format!("{STORAGE}/{resource}");
+            let served = items(&kubectl, &path)?;
+            let served: Vec<_> = served.iter().map(identity).collect();
+            let expected: Vec<_> = expected(&path)?.iter().map(identity).collect();
             assert_eq!(served, expected, "{path}");
+        }
+        // What was added to the fixture while nothing was audited has its first report now.
+        for path in AUDITED {
+            let served = items(&kubectl, path)?;
+            let served: BTreeSet<_> = served.iter().map(name).collect();
+            for report in expected(path)? {
+                assert!(served.contains(&name(report)), "{path}: {report} is gone");
+            }
+        }
+        assert_one_report_each(&kubectl)?;
+    }
+    Ok(())
+}
+
+/// The namespace and the name of an object.
+fn name(object: &Value) -> (Option<&str>, Option<&str>) {
+    let [namespace, name, _] = identity(object);
+    (namespace, name)
+}
+
+/// No resource has two reports of one kind.
+fn assert_one_report_each(kubectl: &Kubectl) -> Result<()> {
+    for path in AUDITED {
+        let mut seen = BTreeSet::new();
+        for report in items(kubectl, path)? {
+            let owner = &report["metadata"]["ownerReferences"][0]["uid"];
+            let scope = report["scope"].get("uid").unwrap_or(owner);
+            let scope = scope
+                .as_str()
+                .with_context(|| format!("whom it is about: {report}"))?;
+            assert!(
+                seen.insert(scope.to_owned()),
+                "{path}: two reports about {scope}"
+            );
         }
     }
     Ok(())
