@@ -71,7 +71,7 @@ impl ConfigAuditor {
             Job::Left(_) => {
                 let desk = self.state().desks.get(&at.place).cloned();
                 match desk {
-                    // Somebody has by now.
+                    // The kind has checks again.
                     Some(desk) if desk.sheet.is_some() => Ok(Looked::Done),
                     _ => self.take_away(at).await,
                 }

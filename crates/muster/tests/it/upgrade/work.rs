@@ -1,5 +1,5 @@
-//! An upgrade is no reason to work: what the older version has scanned and audited is not scanned and
-//! audited again, and has no second report. Findings may be matched again from the stored SBOMs.
+//! After an upgrade no image is scanned again, no report is lost, and no resource has a second report. Findings
+//! may be matched again from the stored SBOMs, and policies and checks may be evaluated again.
 
 use super::{Fixture, IDLE, MUSTER, get, identity, items};
 use anyhow::{Context, Result, ensure};
